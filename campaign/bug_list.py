@@ -429,8 +429,8 @@ SUMS: Final = (
         "sums and queries",
         "sums are cut at the true largest octave",
         "trusted/mechanisms/numerical.py",
-        "[top_octave(noisy, self.octave_scale)]",
-        "[top_octave(rows.octaves(self.tops), self.octave_scale)]",
+        "[choose_octaves(noisy, self.octave_scale)]",
+        "[choose_octaves(rows.octaves(self.tops), self.octave_scale)]",
         "tests/trusted/mechanisms/numerical/test_truncation.py::test_the_law_of_thresholds_and_sums_loses_exactly_epsilon",
     ),
     Bug(
@@ -469,24 +469,24 @@ SUMS: Final = (
         "sums and queries",
         "one threshold of all queries comes from true octaves",
         "trusted/mechanisms/numerical.py",
-        "top = shared_top(octaves, self.octave_scale",
-        "top = shared_top(self._octaves(data), self.octave_scale",
+        "top = choose_shared_top(octaves, self.octave_scale",
+        "top = choose_shared_top(self._octaves(data), self.octave_scale",
         "tests/trusted/mechanisms/numerical/test_ways_privacy.py::test_the_shared_threshold_follows_from_noisy_octaves",
     ),
     Bug(
         "sums and queries",
         "rounds, bins and scales of weights are planned for the true total",
         "trusted/mechanisms/weights.py",
-        "plan = planned(max(1.0, total / unit), ",
-        "plan = planned(max(1.0, int(data.sum()) / unit), ",
+        "plan = plan_measurements(max(1.0, total / unit), ",
+        "plan = plan_measurements(max(1.0, int(data.sum()) / unit), ",
         "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
     ),
     Bug(
         "sums and queries",
         "numerical queries are planned for the true total",
         "trusted/mechanisms/weights.py",
-        "plan = planned(max(1.0, total / unit), ",
-        "plan = planned(max(1.0, int(data.sum()) / unit), ",
+        "plan = plan_measurements(max(1.0, total / unit), ",
+        "plan = plan_measurements(max(1.0, int(data.sum()) / unit), ",
         "tests/trusted/mechanisms/numerical/test_ways_privacy.py::test_rounds_and_bins_follow_from_the_noisy_total",
     ),
     Bug(
@@ -494,7 +494,8 @@ SUMS: Final = (
         "the number of rounds of weights follows the true total",
         "trusted/mechanisms/weights.py",
         "return _rounds(truth, weighed, plan.rounds, session)",
-        "rounds = planned(max(1.0, int(data.sum()) / unit), operator, unit, change, budget).rounds\n"
+        "true_plan = plan_measurements(max(1.0, int(data.sum()) / unit), operator, unit, change, budget)\n"
+        "    rounds = true_plan.rounds\n"
         "    return _rounds(truth, weighed, rounds, session)",
         "tests/trusted/mechanisms/weights/test_weights_privacy.py::test_what_is_measured_follows_from_the_noisy_total",
     ),

@@ -11,7 +11,7 @@ from benchmarks.speed.clock import Work, times
 from benchmarks.speed.row import Row, Target
 from benchmarks.speed.weights_workload import ranges_over
 from partita.public.workload.release import Change
-from partita.public.workload.weights import Weighed, WeightsBudget, WeightsFit
+from partita.public.workload.weights import Measurements, WeightsBudget, WeightsFit
 from partita.trusted.mechanisms.weights import weigh
 from partita.trusted.noise.system import SYSTEM
 
@@ -26,19 +26,19 @@ def weights_round(quick: bool) -> Row:
     session = SYSTEM.session()
 
     def turn() -> object:
-        off = abs(truth - weighed.rounded(weighed.answered(fit.x)))
+        off = abs(truth - weighed.to_grains(weighed.answer_from(fit.x)))
         index = session.exponential(off, weighed.scales.selection)
-        grown = weighed.grown(index, int(session.add(int(truth[index]), weighed.scales.answer)))
+        grown = weighed.add_round(index, int(session.add(int(truth[index]), weighed.scales.answer)))
         return fit.with_blocks(grown.blocks).climb(STEPS)
 
     x = fit.x
-    ours, theirs = Work("a round", turn), Work("all answers once", lambda: weighed.answered(x))
+    ours, theirs = Work("a round", turn), Work("all answers once", lambda: weighed.answer_from(x))
     shape = " x ".join(map(str, weighed.operator.shape))
     return times(quick, ours, theirs, target=SECONDS, cells=shape, queries=len(weighed.operator))
 
 
 @cache
-def begun(quick: bool) -> tuple[Weighed, WeightsFit, NDArray[np.int64]]:
+def begun(quick: bool) -> tuple[Measurements, WeightsFit, NDArray[np.int64]]:
     """A release after twenty rounds, its guess, and the true answers."""
     rng = np.random.default_rng(0)
     width = WIDTH // (10 if quick else 1)
@@ -55,4 +55,4 @@ def begun(quick: bool) -> tuple[Weighed, WeightsFit, NDArray[np.int64]]:
         budget=WeightsBudget(epsilon=1, rounds=2 if quick else MEASURED),
         session=SYSTEM.session(),
     )
-    return weighed, weighed.settled(), operator.answers(data)
+    return weighed, weighed.fit_mass(), operator.answers(data)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from benchmarks import machine
 from benchmarks.speed.weights_workload import ranges_over
-from partita.public.workload.weights import Margin, Scales, Weighed, WeightsFit
+from partita.public.workload.weights import Margin, Measurements, Scales, WeightsFit
 
 RANGES, MEASURED, STEPS, TURNS = 100, 50, 10, 5
 ROWS, BINS = 10**6, 200
@@ -74,21 +74,21 @@ def measured(cells: int, found: list[Library], numpy_up_to: float) -> list[dict[
     return rows
 
 
-def turn(weighed: Weighed, library: Library) -> float:
+def turn(weighed: Measurements, library: Library) -> float:
     """Median seconds of a round's work on the device: all answers, and ten steps."""
     fit = WeightsFit(weighed.operator.shape, weighed.mass, weighed.blocks, weighed.arrays).climb(1)
     taken = []
     for _ in range(TURNS):
         library.wait()
         start = perf_counter()
-        weighed.answered(fit.x)
+        weighed.answer_from(fit.x)
         fit.climb(STEPS)
         library.wait()
         taken.append(perf_counter() - start)
     return median(taken)
 
 
-def release(cells: int) -> Weighed:
+def release(cells: int) -> Measurements:
     """Measurements of a made-up table of two columns, with noise of a usual size that protects nobody."""
     rng = np.random.default_rng(1)
     width = round(cells**0.5)
@@ -98,7 +98,7 @@ def release(cells: int) -> Weighed:
     truth = operator.answers(table)[indices]
     margins = tuple(Margin((width, width), axis, BINS) for axis in (0, 1))
     marginals = np.concatenate([margin.sums(table) for margin in margins])
-    return Weighed(
+    return Measurements(
         operator=operator,
         unit=1,
         grain=1,

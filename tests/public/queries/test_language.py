@@ -217,7 +217,7 @@ def test_functions_are_asked_once_for_each_cell() -> None:
 
     assert (
         int(operator.weights_at(PLACES).max())
-        == int(operator.truncated(10**9).weights_at(PLACES).max())
+        == int(operator.truncate(10**9).weights_at(PLACES).max())
         == norm
     )
 

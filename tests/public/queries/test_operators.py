@@ -87,7 +87,7 @@ def test_norms_and_ends_are_exact(written: Written) -> None:
 def test_truncation_and_comparison_are_exact(written: Written, tau: int) -> None:
     """`truncated` is min(w, tau) and `above` is 1[w > tau], in units, and answers follow."""
     operator, weights = _units(written)
-    lower, over = operator.truncated(tau), operator.above(tau)
+    lower, over = operator.truncate(tau), operator.above(tau)
     counts = np.arange(len(EVERY)) % 7
 
     assert lower.granularity == operator.granularity
@@ -115,8 +115,8 @@ def test_numeric_factors_of_several_queries_are_truncated_too() -> None:
     both = (value("age") + power("age", 2)) * value("income")
     operator = both.over(UNIVERSE)
 
-    assert isinstance(operator.truncated(1), Pointwise)
-    assert operator.truncated(1).truncated(0).highest == 0
+    assert isinstance(operator.truncate(1), Pointwise)
+    assert operator.truncate(1).truncate(0).highest == 0
 
 
 @pytest.mark.parametrize("weight", [1, 2, 2**31, 2**62])
@@ -163,8 +163,8 @@ def test_lists_of_boxes_are_one_operator(height: int) -> None:
         between("age", *map(int, a)) * between("income", *map(int, i))
         for a, i in zip(ages, incomes, strict=True)
     ]
-    listed = Concatenation.of(asked).over(UNIVERSE).multiplied(height)
-    apart = Stack([each.over(UNIVERSE) for each in asked]).multiplied(height)
+    listed = Concatenation.of(asked).over(UNIVERSE).multiply(height)
+    apart = Stack([each.over(UNIVERSE) for each in asked]).multiply(height)
     counts, y = rng.integers(0, 9, UNIVERSE.shape), rng.integers(-9, 9, 30)
 
     assert isinstance(listed, Product)
@@ -174,7 +174,7 @@ def test_lists_of_boxes_are_one_operator(height: int) -> None:
     assert listed.weights_at(PLACES).tolist() == apart.weights_at(PLACES).tolist()
     assert listed.column_norm == apart.column_norm
     assert listed.tops.tolist() == apart.tops.tolist()
-    assert listed.single(7).truncated(2).answers(counts) == apart.single(7).truncated(2).answers(counts)
+    assert listed.single(7).truncate(2).answers(counts) == apart.single(7).truncate(2).answers(counts)
     assert listed.above(1).answers(counts).tolist() == apart.above(1).answers(counts).tolist()
 
 
@@ -219,7 +219,7 @@ def test_units_of_lists_are_common() -> None:
         lambda: Stack([]),
         lambda: Stack([SpanOperator.each(2), SpanOperator.each(3)]),
         lambda: SpanOperator.each(2).single(2),
-        lambda: SpanOperator.each(2).truncated(-1),
+        lambda: SpanOperator.each(2).truncate(-1),
         lambda: value("age").over(UNIVERSE).above(0.5),  # type: ignore[arg-type]
     ],
 )
@@ -240,7 +240,7 @@ def test_arrays_of_other_libraries_work(written: Written, seed: int) -> None:
     assert operator.answers(Foreign(x)).held == pytest.approx(operator.answers(x))
     assert operator.combine(Foreign(y)).held == pytest.approx(operator.combine(y))
     assert operator.row(0, Foreign(x)).held == pytest.approx(operator.row(0, x))
-    assert operator.truncated(1).answers(Foreign(x)).held == pytest.approx(operator.truncated(1).answers(x))
+    assert operator.truncate(1).answers(Foreign(x)).held == pytest.approx(operator.truncate(1).answers(x))
 
 
 @pytest.mark.parametrize("shape", [(0, 100), (1, 70), (4, 5, 40), (5,), (7, 63), (90, 64)])

@@ -19,7 +19,7 @@ from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
 from partita.numbers import rational
-from partita.public.queries.operator import FITTING, all_places
+from partita.public.queries.operator import INT64_LIMIT, all_places
 from partita.public.queries.product import Factor
 from partita.public.queries.queries import (
     Key,
@@ -449,7 +449,7 @@ class Function(_SingleQuery):
 
 
 def _values(domain: Domain, positions: NDArray[Any]) -> list[object]:
-    """The value at each position: that of the bound beyond it, None for null and what is no value."""
+    """The value at each position: the nearest bound beyond the bounds, None for null and invalid."""
     axis = Axis.of(domain)
     distinct, codes = np.unique(positions, return_inverse=True)
     clamped = np.clip(distinct, np.uint64(axis.before), np.uint64(axis.before + axis.size - 1))
@@ -533,7 +533,7 @@ class _Law(NamedTuple):
         """The weights of positions: beyond the bounds that of the bound, of null and invalid zero."""
         widest = (abs(self.low) + axis.size) * self.factor
         ends = (axis.size, self.low, self.of(0), self.of(axis.size - 1), widest)
-        exact = np.int64 if max(map(abs, ends)) < FITTING else object
+        exact = np.int64 if max(map(abs, ends)) < INT64_LIMIT else object
         clamped = np.clip(positions, np.uint64(axis.before), np.uint64(axis.before + axis.size - 1))
         cells = (clamped - np.uint64(axis.before)).astype(exact)
         known = positions <= np.uint64(axis.before + axis.size)

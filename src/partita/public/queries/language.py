@@ -115,7 +115,7 @@ def weights(
     bound: object = None,
     step: object = None,
 ) -> Queries:
-    """One query with weights of one's own: a mapping from values to weights, or a function of values.
+    """One query with weights of the user: a mapping from values to weights, or a function of values.
 
     A function is called with the values of the columns in order, None for null and invalid, and its weights
     are clamped to [0, bound] and rounded to the nearest `step`: at most 1, and 2^-20 of the bound if that is

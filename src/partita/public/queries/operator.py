@@ -26,10 +26,10 @@ _WIDE: Final = 64  # numbers in a row from which adding whole rows is faster tha
 MOST_TERMS: Final = 2**22
 """The sum of at most so many products of two limbs fits in 64 bits."""
 
-DENSE: Final = 2**24
+MOST_DENSE: Final = 2**24
 """Up to so many cells are visited one by one to make a property exact."""
 
-FITTING: Final = 2**62
+INT64_LIMIT: Final = 2**62
 """Integers whose absolute values stay below this are stored in 64 bits."""
 
 _BITS: Final = 20  # bits of a limb: 2 * 20 bits of a product, and 22 of `MOST_TERMS`, are less than 63
@@ -51,7 +51,7 @@ def namespace(x: Any) -> Any:
     return import_module("array_api_compat").array_namespace(x)
 
 
-def like(values: NDArray[Any], x: Any) -> Any:
+def convert_like(values: NDArray[Any], x: Any) -> Any:
     """Public numbers as an array of the library of x, where x is: floats of its type if it has floats."""
     if isinstance(x, np.ndarray):
         return values.astype(x.dtype, copy=False) if x.dtype.kind == "f" else values
@@ -60,7 +60,7 @@ def like(values: NDArray[Any], x: Any) -> Any:
     return xp.asarray(values, dtype=dtype, device=x.device)
 
 
-def places_like(places: NDArray[Any], x: Any) -> Any:
+def convert_places(places: NDArray[Any], x: Any) -> Any:
     """Public positions as an array of the library of x, where x is."""
     if isinstance(x, np.ndarray):
         return places
@@ -134,7 +134,7 @@ def exact_sums(
     return total
 
 
-def exactly(apply: Callable[[Any], Any], x: Any, *, largest: int, terms: int) -> Any:
+def apply_exactly(apply: Callable[[Any], Any], x: Any, *, largest: int, terms: int) -> Any:
     """apply(x) for a linear map that adds up at most `terms` entries, times weights of at most `largest`.
 
     Floats and Python ints are handed over as they are. Integers of 64 bits whose absolute values add up to
@@ -148,19 +148,21 @@ def exactly(apply: Callable[[Any], Any], x: Any, *, largest: int, terms: int) ->
     whole, bits = np.asarray(x).astype(np.int64), 62 - largest.bit_length() - terms.bit_length()
     if bits < _SHORTEST:
         return apply(whole.astype(object))
-    return sum(apply(limb).astype(object) * (1 << shift) for shift, limb in limbs(whole, _ALL_BITS, bits))
+    return sum(
+        apply(limb).astype(object) * (1 << shift) for shift, limb in split_limbs(whole, _ALL_BITS, bits)
+    )
 
 
 def _limb_pairs(
     weights: NDArray[Any], counts: NDArray[np.int64], largest: int
 ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
     """Every limb of the weights with every limb of the counts, and the shift of their product."""
-    for high, weight in limbs(weights, largest):
-        for low, count in limbs(counts, _LARGEST_COUNT):
+    for high, weight in split_limbs(weights, largest):
+        for low, count in split_limbs(counts, _LARGEST_COUNT):
             yield high + low, weight, count
 
 
-def limbs(values: NDArray[Any], largest: int, bits: int = _BITS) -> Iterator[tuple[int, NDArray[Any]]]:
+def split_limbs(values: NDArray[Any], largest: int, bits: int = _BITS) -> Iterator[tuple[int, NDArray[Any]]]:
     """Values as sums of limbs times 2^shift; the last one carries the sign."""
     last = bits * (-(-largest.bit_length() // bits) - 1)
     for shift in range(0, last, bits):
@@ -233,7 +235,7 @@ class Structured(Operator):
 
         Exact if that takes at most 2^24 cells to visit; otherwise an upper bound.
         """
-        return self.norm(DENSE)
+        return self.norm(MOST_DENSE)
 
     @abstractmethod
     def norm(self, limit: int) -> int:
@@ -265,11 +267,11 @@ class Structured(Operator):
         """The operator of one query alone."""
 
     @abstractmethod
-    def multiplied(self, units: int, granularity: int = 1) -> Self:
+    def multiply(self, units: int, granularity: int = 1) -> Self:
         """All weights times `units`, in units that are `granularity` times as fine."""
 
     @abstractmethod
-    def truncated(self, tau: int) -> Structured:
+    def truncate(self, tau: int) -> Structured:
         """Weights min(w, tau), tau in units."""
 
     @abstractmethod
@@ -280,11 +282,11 @@ class Structured(Operator):
         """The answer to every query, in units; exact for integers whose absolute values add up to less
         than 2^62. Where weights are larger than one unit, those answers are Python ints.
         """
-        return exactly(self._answers, x, largest=self.largest, terms=self.cells)
+        return apply_exactly(self._answers, x, largest=self.largest, terms=self.cells)
 
     def combine(self, y: Any) -> Any:
         """For each cell the sum over queries of y[query] times its weight; as exact as `answers`."""
-        return exactly(self._combine, y, largest=self.largest, terms=len(self))
+        return apply_exactly(self._combine, y, largest=self.largest, terms=len(self))
 
     def row(self, index: int, like: Any) -> Any:
         """The weights of one query over the universe, in units, as an array like another."""
@@ -300,7 +302,7 @@ class Structured(Operator):
             total += exact_product(self.weights_at(places[block]), counts[block], self.largest)
         return total
 
-    def checked(self, index: int) -> int:
+    def check_index(self, index: int) -> int:
         """The number of a query, if there is one."""
         return integer(index, "index", low=0, high=len(self) - 1)
 
@@ -325,12 +327,12 @@ def all_places(shape: tuple[int, ...]) -> Iterator[NDArray[np.uint64]]:
         yield np.stack(np.unravel_index(index, shape), axis=1).astype(np.uint64)
 
 
-def fitted(values: Any, largest: int) -> NDArray[Any]:
+def as_integers(values: Any, largest: int) -> NDArray[Any]:
     """Integers in 64 bits if none is further from zero than `largest` and that fits, else Python ints."""
-    return np.asarray(values).astype(np.int64 if largest < FITTING else object)
+    return np.asarray(values).astype(np.int64 if largest < INT64_LIMIT else object)
 
 
-def cap(tau: int) -> int:
+def check_threshold(tau: int) -> int:
     """A threshold in units."""
     return integer(tau, "tau", low=0)
 
@@ -386,8 +388,8 @@ class Pointwise(OperatorWrapper):
     @property
     def tops(self) -> NDArray[Any]:
         if self.height < 0:
-            return fitted(np.full(len(self), self.highest, object), self.largest)
-        return fitted(self._applied(self.operator.tops), self.largest)
+            return as_integers(np.full(len(self), self.highest, object), self.largest)
+        return as_integers(self._applied(self.operator.tops), self.largest)
 
     def norm(self, limit: int) -> int:
         """The largest sum of absolute weights of one cell; with too many cells, an upper bound."""
@@ -399,16 +401,16 @@ class Pointwise(OperatorWrapper):
         xp, first, total = namespace(x), 0, 0
         for weights in self._blocks():
             stop = first + weights.shape[1]
-            total = total + xp.matmul(like(weights, x), x[first:stop, ...])
+            total = total + xp.matmul(convert_like(weights, x), x[first:stop, ...])
             first = stop
         return total
 
     def backward(self, y: Any) -> Any:
         xp = namespace(y)
-        return xp.concat([xp.matmul(like(weights.T, y), y) for weights in self._blocks()], axis=0)
+        return xp.concat([xp.matmul(convert_like(weights.T, y), y) for weights in self._blocks()], axis=0)
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        return fitted(self._applied(self.operator.weights_at(places)), self.largest)
+        return as_integers(self._applied(self.operator.weights_at(places)), self.largest)
 
     def column_sums(self) -> NDArray[Any]:
         return np.concatenate([np.abs(weights.astype(object)).sum(axis=0) for weights in self._blocks()])
@@ -416,14 +418,14 @@ class Pointwise(OperatorWrapper):
     def single(self, index: int) -> Pointwise:
         return replace(self, operator=self.operator.single(index))
 
-    def multiplied(self, units: int, granularity: int = 1) -> Pointwise:
+    def multiply(self, units: int, granularity: int = 1) -> Pointwise:
         return replace(self, height=self.height * units, grain=self.grain * granularity)
 
-    def truncated(self, tau: int) -> Structured:
-        return Pointwise(self, "truncated", cap(tau))
+    def truncate(self, tau: int) -> Structured:
+        return Pointwise(self, "truncated", check_threshold(tau))
 
     def above(self, tau: int) -> Structured:
-        return Pointwise(self, "above", cap(tau))
+        return Pointwise(self, "above", check_threshold(tau))
 
     def _applied(self, weights: NDArray[Any]) -> NDArray[Any]:
         exact = weights.astype(object)
@@ -462,17 +464,17 @@ class StretchQueries(Structured):
         return len(self.starts)
 
     def single(self, index: int) -> Self:
-        place = self.checked(index)
+        place = self.check_index(index)
         return self._with(starts=self.starts[place : place + 1], stops=self.stops[place : place + 1])
 
-    def multiplied(self, units: int, granularity: int = 1) -> Self:
+    def multiply(self, units: int, granularity: int = 1) -> Self:
         return self._with(height=self.height * units, granularity=self.granularity * granularity)
 
-    def truncated(self, tau: int) -> Self:
-        return self._with(height=min(self.height, cap(tau)))
+    def truncate(self, tau: int) -> Self:
+        return self._with(height=min(self.height, check_threshold(tau)))
 
     def above(self, tau: int) -> Self:
-        return self._with(height=int(self.height > cap(tau)), granularity=1)
+        return self._with(height=int(self.height > check_threshold(tau)), granularity=1)
 
     def _with(self, **changed: Any) -> Self:
         """The same queries with other fields: every subclass is a dataclass."""

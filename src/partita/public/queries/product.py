@@ -16,15 +16,15 @@ from partita.errors import check
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
 from partita.public.queries.operator import (
-    DENSE,
-    FITTING,
+    INT64_LIMIT,
+    MOST_DENSE,
     MOST_TERMS,
     Pointwise,
     Structured,
-    cap,
+    as_integers,
+    check_threshold,
     common_shape,
     exact_sums,
-    fitted,
     namespace,
 )
 from partita.public.queries.ranges import LARGEST_TABLE, BoxOperator, SpanOperator, as_vector
@@ -74,9 +74,9 @@ class Product(Structured):
     def tops(self) -> NDArray[Any]:
         """The products of the tops; where weights may be negative, the highest weight of all."""
         if any(each.lowest < 0 for each in self._operators):
-            return fitted(np.full(len(self), self.highest, object), self.largest)
+            return as_integers(np.full(len(self), self.highest, object), self.largest)
         tops = reduce(np.multiply.outer, [each.tops.astype(object) for each in self._operators])
-        return fitted(tops, self.largest).reshape(-1)
+        return as_integers(tops, self.largest).reshape(-1)
 
     def norm(self, limit: int) -> int:
         """The product of those of the factors: columns are products."""
@@ -114,11 +114,11 @@ class Product(Structured):
         return xp.reshape(xp.permute_dims(table, (*back, len(self.shape))), (self.cells, batch))
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        found = np.ones((1, len(places)), np.int64 if self.largest < FITTING else object)
+        found = np.ones((1, len(places)), np.int64 if self.largest < INT64_LIMIT else object)
         for axes, each in self.factors:
             weights = each.weights_at(places[:, list(axes)])
             found = (found[:, None] * weights[None]).reshape(-1, len(places))
-        return fitted(found, self.largest)
+        return as_integers(found, self.largest)
 
     def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
         """Points are gathered on the axes of small factors of many queries; the others weigh them first."""
@@ -142,7 +142,7 @@ class Product(Structured):
 
     def sums_over(self, axes: tuple[int, ...]) -> NDArray[Any]:
         """The sums of absolute weights, to be spread over some axes: all along which weights differ."""
-        sums = np.ones((1,) * len(axes), np.int64 if self.column_norm < FITTING else object)
+        sums = np.ones((1,) * len(axes), np.int64 if self.column_norm < INT64_LIMIT else object)
         for mine, each in self.factors:
             if set(mine) <= set(axes):
                 shape = [self.shape[axis] if axis in mine else 1 for axis in axes]
@@ -153,23 +153,22 @@ class Product(Structured):
         return sums
 
     def single(self, index: int) -> Product:
-        """One query of each factor."""
-        numbers = np.unravel_index(self.checked(index), [len(each) for each in self._operators])
+        numbers = np.unravel_index(self.check_index(index), [len(each) for each in self._operators])
         both = zip(self.factors, numbers, strict=True)
         return replace(self, factors=tuple((axes, each.single(int(i))) for (axes, each), i in both))
 
-    def multiplied(self, units: int, granularity: int = 1) -> Product:
+    def multiply(self, units: int, granularity: int = 1) -> Product:
         """One factor times `units`: one that has weights of its own, if there is any."""
-        return self._with(self._numeric[:1], lambda each: each.multiplied(units, granularity))
+        return self._with(self._numeric[:1], lambda each: each.multiply(units, granularity))
 
-    def truncated(self, tau: int) -> Structured:
-        """Weights up to tau: what is zero or one stays, the other factor is truncated."""
-        tau = cap(tau)
-        return self._change_numeric(lambda each: each.truncated(tau)) or Pointwise(self, "truncated", tau)
+    def truncate(self, tau: int) -> Structured:
+        """Factors of zeros and ones stay; the other factor is truncated."""
+        tau = check_threshold(tau)
+        return self._change_numeric(lambda each: each.truncate(tau)) or Pointwise(self, "truncated", tau)
 
     def above(self, tau: int) -> Structured:
-        """One where the weight is above tau: what is zero or one stays."""
-        tau = cap(tau)
+        """Factors of zeros and ones stay; the other factor is compared with tau."""
+        tau = check_threshold(tau)
         return self._change_numeric(lambda each: each.above(tau)) or Pointwise(self, "above", tau)
 
     def _change_numeric(self, change: Any) -> Product | None:
@@ -193,7 +192,7 @@ class Product(Structured):
         found: list[int] = []
         for number in sorted(range(len(self.factors)), key=lambda n: -len(self._operators[n])):
             cells = math.prod(self._operators[n].cells for n in [*found, number])
-            if len(self._operators[number]) > 1 and cells <= DENSE:
+            if len(self._operators[number]) > 1 and cells <= MOST_DENSE:
                 found.append(number)
         return sorted(found)
 
@@ -287,7 +286,7 @@ class Stack(Structured):
         fine = math.lcm(*(each.granularity for each in given))
         finer = [fine // each.granularity for each in given]
         refined = [
-            each if factor == 1 else each.multiplied(factor, factor)
+            each if factor == 1 else each.multiply(factor, factor)
             for each, factor in zip(given, finer, strict=True)
         ]
         freeze(self, operators=tuple(refined))
@@ -311,7 +310,7 @@ class Stack(Structured):
 
     @cached_property
     def tops(self) -> NDArray[Any]:
-        return np.concatenate([fitted(each.tops, self.largest) for each in self.operators])
+        return np.concatenate([as_integers(each.tops, self.largest) for each in self.operators])
 
     def norm(self, limit: int) -> int:
         """The largest sum of absolute weights of one cell.
@@ -335,25 +334,25 @@ class Stack(Structured):
         return found
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([fitted(each.weights_at(places), self.largest) for each in self.operators])
+        return np.concatenate([as_integers(each.weights_at(places), self.largest) for each in self.operators])
 
     def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([each.answers_at(places, counts) for each in self.operators])
 
     def column_sums(self) -> NDArray[Any]:
         most = sum(each.column_norm for each in self.operators)
-        return np.asarray(sum(fitted(each.column_sums(), most) for each in self.operators))
+        return np.asarray(sum(as_integers(each.column_sums(), most) for each in self.operators))
 
     def single(self, index: int) -> Structured:
-        place = self.checked(index)
+        place = self.check_index(index)
         number = int(np.searchsorted(self._ends, place, side="right"))
         return self.operators[number].single(place - (0, *self._ends)[number])
 
-    def multiplied(self, units: int, granularity: int = 1) -> Stack:
-        return Stack([each.multiplied(units, granularity) for each in self.operators])
+    def multiply(self, units: int, granularity: int = 1) -> Stack:
+        return Stack([each.multiply(units, granularity) for each in self.operators])
 
-    def truncated(self, tau: int) -> Stack:
-        return Stack([each.truncated(tau) for each in self.operators])
+    def truncate(self, tau: int) -> Stack:
+        return Stack([each.truncate(tau) for each in self.operators])
 
     def above(self, tau: int) -> Stack:
         return Stack([each.above(tau) for each in self.operators])
@@ -363,7 +362,7 @@ class Stack(Structured):
         return tuple(int(end) for end in np.cumsum([len(each) for each in self.operators]))
 
 
-def stacked(operators: Sequence[Structured]) -> Structured:
+def stack_operators(operators: Sequence[Structured]) -> Structured:
     """The operators one behind the other; neighbours that are a box each, over the same axes, become one."""
     runs = [list(run) for _, run in groupby(operators, key=_box_axes)]
     found = [_merge_boxes(run) if len(run) > 1 else run[0] for run in runs]
@@ -427,9 +426,9 @@ def _joint_norm(operators: list[Structured], limit: int) -> int:
     axes = tuple(sorted(frozenset().union(*map(_used, operators))))
     shape = [operators[0].shape[axis] for axis in axes]
     most = sum(each.norm(limit) for each in operators)
-    if len(operators) == 1 or math.prod(shape) > DENSE or math.prod(shape) * len(operators) > _MOST_SUMS:
+    if len(operators) == 1 or math.prod(shape) > MOST_DENSE or math.prod(shape) * len(operators) > _MOST_SUMS:
         return most
-    sums = np.zeros(shape, np.int64 if most < FITTING else object)
+    sums = np.zeros(shape, np.int64 if most < INT64_LIMIT else object)
     for each in operators:
         dense = each.sums_over(axes) if isinstance(each, Product) else each.column_sums().reshape(each.shape)
         sums += dense

@@ -22,7 +22,7 @@ from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, integer, parameter, rational
 from partita.public.queries.operator import Structured
-from partita.public.queries.product import Factor, Product, Stack, stacked
+from partita.public.queries.product import Factor, Product, Stack, stack_operators
 from partita.public.queries.ranges import MOST_QUERIES, Weighted, as_vector
 
 _LONGEST_NAME: Final = 1000
@@ -215,7 +215,7 @@ class Queries(ABC):
 
     @property
     def written_out(self) -> bool:
-        """Whether the text form says all: no weights are given by a function."""
+        """Whether the text form is complete: no weights are given by a function."""
         return True
 
     def to_json(self) -> str:
@@ -264,7 +264,7 @@ class Times(_QueryLists):
 
     @staticmethod
     def of(scale: Fraction, lists: Sequence[Queries]) -> Queries:
-        """The product; products in it are taken apart, and one list without a number stays what it is."""
+        """The product; nested products are flattened, a single list without a number stays as it is."""
         flat: list[Queries] = []
         for each in lists:
             scale *= each.scale if isinstance(each, Times) else 1
@@ -281,7 +281,7 @@ class Times(_QueryLists):
             found = _merge_factors(universe.shape, found, each.factors(universe))
         if self.scale == 1:
             return found
-        scaled = Product(universe.shape, found).multiplied(self.scale.numerator, self.scale.denominator)
+        scaled = Product(universe.shape, found).multiply(self.scale.numerator, self.scale.denominator)
         return list(scaled.factors)
 
     def pick(self, universe: Universe, index: int) -> Queries:
@@ -306,7 +306,7 @@ class Concatenation(_QueryLists):
 
     @staticmethod
     def of(lists: Sequence[Queries]) -> Queries:
-        """The list of all; lists of lists are taken apart."""
+        """The list of all; nested lists are flattened."""
         flat: list[Queries] = []
         for each in lists:
             flat += each.lists if isinstance(each, Concatenation) else [each]
@@ -321,12 +321,11 @@ class Concatenation(_QueryLists):
         """One stack over all axes that are named."""
         axes = tuple(universe.number(column) for column in self.columns) or (0,)
         inner = Universe([universe.columns[a] for a in axes], [universe.domains[a] for a in axes])
-        return [(axes, stacked([each.over(inner) for each in self.lists]))]
+        return [(axes, stack_operators([each.over(inner) for each in self.lists]))]
 
     def over(self, universe: Universe) -> Structured:
-        """A stack over the whole universe."""
         check_number(self.number(universe))
-        return stacked([each.over(universe) for each in self.lists])
+        return stack_operators([each.over(universe) for each in self.lists])
 
     def pick(self, universe: Universe, index: int) -> Queries:
         for each in self.lists:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,18 @@ from partita.arrays import Ints, UInts
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
 from partita.public.queries.operator import (
-    DENSE,
+    MOST_DENSE,
     OperatorWrapper,
     Pointwise,
     StretchQueries,
     Structured,
     all_places,
-    cap,
+    as_integers,
+    check_threshold,
+    convert_like,
+    convert_places,
     cumulative,
-    fitted,
-    like,
     namespace,
-    places_like,
 )
 
 
@@ -53,7 +53,7 @@ class Sparse(Structured):
         first = np.flatnonzero(np.diff(row, prepend=-1).astype(bool) | np.diff(spot, prepend=-1).astype(bool))
         weight = np.add.reduceat(weight, first) if first.size else weight
         largest = max((abs(int(each)) for each in weight), default=0)
-        freeze(self, rows=row[first], spots=spot[first], weights=fitted(weight, largest))
+        freeze(self, rows=row[first], spots=spot[first], weights=as_integers(weight, largest))
 
     @cached_property
     def lowest(self) -> int:
@@ -67,7 +67,7 @@ class Sparse(Structured):
     def tops(self) -> NDArray[Any]:
         tops = np.zeros(len(self), object)
         np.maximum.at(tops, self.rows, self.weights)
-        return fitted(tops, self.largest)
+        return as_integers(tops, self.largest)
 
     def norm(self, limit: int) -> int:
         return int(self._sums[1].max(initial=0))
@@ -78,20 +78,20 @@ class Sparse(Structured):
     def forward(self, x: Any) -> Any:
         """Weighted entries, summed up for each query."""
         xp = namespace(x)
-        entries = xp.take(x, places_like(self.spots, x), axis=0) * self._column(x)
-        ends = places_like(np.searchsorted(self.rows, np.arange(self.number + 1)), x)
+        entries = xp.take(x, convert_places(self.spots, x), axis=0) * self._column(x)
+        ends = convert_places(np.searchsorted(self.rows, np.arange(self.number + 1)), x)
         sums = xp.take(cumulative(entries), ends, axis=0)
         return sums[1:, ...] - sums[:-1, ...]
 
     def backward(self, y: Any) -> Any:
         """Weighted entries, summed up for each cell that has any, and zeros between those cells."""
         xp = namespace(y)
-        entries = xp.take(y, places_like(self.rows, y), axis=0) * self._column(y)
+        entries = xp.take(y, convert_places(self.rows, y), axis=0) * self._column(y)
         order, ends, lengths = self._by_cell
         sums = xp.take(
-            cumulative(xp.take(entries, places_like(order, y), axis=0)), places_like(ends, y), axis=0
+            cumulative(xp.take(entries, convert_places(order, y), axis=0)), convert_places(ends, y), axis=0
         )
-        return xp.repeat(sums[1:, ...] - sums[:-1, ...], places_like(lengths, y), axis=0)
+        return xp.repeat(sums[1:, ...] - sums[:-1, ...], convert_places(lengths, y), axis=0)
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
         """The weights of points, found by their cells."""
@@ -112,22 +112,22 @@ class Sparse(Structured):
         return dense
 
     def single(self, index: int) -> Sparse:
-        mine = self.rows == self.checked(index)
+        mine = self.rows == self.check_index(index)
         rows = np.zeros(int(mine.sum()))
         return replace(self, number=1, rows=rows, spots=self.spots[mine], weights=self.weights[mine])
 
-    def multiplied(self, units: int, granularity: int = 1) -> Sparse:
+    def multiply(self, units: int, granularity: int = 1) -> Sparse:
         weights = self.weights.astype(object) * units
         return replace(self, weights=weights, granularity=self.granularity * granularity)
 
-    def truncated(self, tau: int) -> Sparse:
-        return replace(self, weights=np.minimum(self.weights.astype(object), cap(tau)))
+    def truncate(self, tau: int) -> Sparse:
+        return replace(self, weights=np.minimum(self.weights.astype(object), check_threshold(tau)))
 
     def above(self, tau: int) -> Sparse:
-        return replace(self, weights=(self.weights > cap(tau)).astype(object), granularity=1)
+        return replace(self, weights=(self.weights > check_threshold(tau)).astype(object), granularity=1)
 
     def _column(self, x: Any) -> Any:
-        return like(self.weights, x)[:, None]
+        return convert_like(self.weights, x)[:, None]
 
     @cached_property
     def _sums(self) -> tuple[Ints, NDArray[Any]]:
@@ -136,7 +136,7 @@ class Sparse(Structured):
         spots, first = np.unique(self.spots[order], return_index=True)
         weights = np.abs(self.weights[order]).astype(object)
         sums = np.add.reduceat(weights, first) if first.size else weights
-        return spots, fitted(sums, max((int(each) for each in sums), default=0))
+        return spots, as_integers(sums, max((int(each) for each in sums), default=0))
 
     @cached_property
     def _by_cell(self) -> tuple[Ints, Ints, Ints]:
@@ -168,8 +168,7 @@ class BoxOperator(StretchQueries):
 
     @property
     def tops(self) -> NDArray[Any]:
-        """The height of every box that is not empty."""
-        return fitted(np.where((self.stops > self.starts).all(axis=1), self.highest, 0), self.largest)
+        return as_integers(np.where((self.stops > self.starts).all(axis=1), self.highest, 0), self.largest)
 
     def norm(self, limit: int) -> int:
         """The most boxes over one cell, times the height; at most all, where cells are too many."""
@@ -193,16 +192,15 @@ class BoxOperator(StretchQueries):
         return xp.reshape(table, (self.cells, y.shape[1]))
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The height where a point lies in a box."""
         inside = np.ones((len(self), len(places)), bool)
         for axis, at in enumerate(places.astype(np.uint64, copy=False).T):
             inside &= (self.starts[:, axis, None] <= at) & (at < self.stops[:, axis, None])
-        return fitted(inside, self.largest) * self.height
+        return as_integers(inside, self.largest) * self.height
 
     def column_sums(self) -> NDArray[Any]:
         """How many boxes lie over each cell, times the height."""
         covers = replace(self, height=1).backward(np.ones((len(self), 1), np.int64))[:, 0]
-        return np.asarray(fitted(covers, len(self) * self.largest) * abs(self.height))
+        return np.asarray(as_integers(covers, len(self) * self.largest) * abs(self.height))
 
     @cached_property
     def _corners(self) -> Sparse:
@@ -256,8 +254,7 @@ class SpanOperator(StretchQueries):
 
     @property
     def tops(self) -> NDArray[Any]:
-        """The height of every range that is not empty."""
-        return fitted(np.where(self.stops > self.starts, self.highest, 0), self.largest)
+        return as_integers(np.where(self.stops > self.starts, self.highest, 0), self.largest)
 
     @property
     def constant(self) -> bool:
@@ -271,32 +268,31 @@ class SpanOperator(StretchQueries):
     def forward(self, x: Any) -> Any:
         """Differences of cumulative sums; single positions are taken as they are."""
         xp = namespace(x)
-        starts = places_like(self.starts.astype(np.int64), x)
+        starts = convert_places(self.starts.astype(np.int64), x)
         if self.constant:
             found = xp.sum(x, axis=0, keepdims=True)
         elif self._single_positions:
             found = xp.take(x, starts, axis=0)
         else:
             sums = cumulative(x)
-            stops = places_like(self.stops.astype(np.int64), x)
+            stops = convert_places(self.stops.astype(np.int64), x)
             found = xp.take(sums, stops, axis=0) - xp.take(sums, starts, axis=0)
         return found if self.height == 1 else found * self.height
 
     def backward(self, y: Any) -> Any:
         """On each piece between two ends the sum of the ranges over it: those begun less those ended."""
         xp, pieces = namespace(y), self._pieces
-        begun, ended = (cumulative(xp.take(y, places_like(o, y), axis=0)) for o in pieces.orders)
-        level = xp.take(begun, places_like(pieces.begun, y), axis=0) - xp.take(
-            ended, places_like(pieces.ended, y), axis=0
+        begun, ended = (cumulative(xp.take(y, convert_places(o, y), axis=0)) for o in pieces.orders)
+        level = xp.take(begun, convert_places(pieces.begun, y), axis=0) - xp.take(
+            ended, convert_places(pieces.ended, y), axis=0
         )
-        spread = xp.repeat(level, places_like(pieces.lengths, y), axis=0)
+        spread = xp.repeat(level, convert_places(pieces.lengths, y), axis=0)
         return spread if self.height == 1 else spread * self.height
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The height where a position lies in a range."""
         at = places[:, 0].astype(np.uint64, copy=False)
         inside = (self.starts[:, None] <= at) & (at < self.stops[:, None])
-        return fitted(inside, self.largest) * self.height
+        return as_integers(inside, self.largest) * self.height
 
     def answers_at(self, places: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
         """Differences of cumulative sums over the points in order."""
@@ -309,7 +305,7 @@ class SpanOperator(StretchQueries):
     def column_sums(self) -> NDArray[Any]:
         """How many ranges lie over each position, times the height."""
         covers = np.repeat(self._pieces.covers, self._pieces.lengths)
-        return fitted(covers, self.column_norm) * abs(self.height)
+        return as_integers(covers, self.column_norm) * abs(self.height)
 
     @cached_property
     def _single_positions(self) -> bool:
@@ -317,34 +313,27 @@ class SpanOperator(StretchQueries):
 
     @cached_property
     def _pieces(self) -> _Pieces:
-        return _Pieces.of(self.width, self.starts, self.stops)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """The axis cut at all ends: how many ranges have begun and ended by each piece, in order of ends."""
-
-    lengths: NDArray[np.int64]
-    begun: NDArray[np.int64]
-    ended: NDArray[np.int64]
-    orders: tuple[NDArray[np.int64], NDArray[np.int64]]
-
-    @staticmethod
-    def of(width: int, starts: UInts, stops: UInts) -> _Pieces:
-        """The pieces of an axis under these ranges."""
-        edges = np.unique(np.concatenate([np.array([0], np.uint64), starts, stops]))
-        edges = edges[edges < np.uint64(width)]
-        orders = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
+        edges = np.unique(np.concatenate([np.array([0], np.uint64), self.starts, self.stops]))
+        edges = edges[edges < np.uint64(self.width)]
+        orders = np.argsort(self.starts, kind="stable"), np.argsort(self.stops, kind="stable")
         begun, ended = (
             np.searchsorted(ends[order], edges, side="right")
-            for ends, order in zip((starts, stops), orders, strict=True)
+            for ends, order in zip((self.starts, self.stops), orders, strict=True)
         )
-        lengths = np.diff(edges, append=np.uint64(width)).astype(np.int64)
+        lengths = np.diff(edges, append=np.uint64(self.width)).astype(np.int64)
         return _Pieces(lengths, begun, ended, orders)
 
+
+class _Pieces(NamedTuple):
+    """The axis cut at all ends: how many ranges have begun and ended by each piece, in order of ends."""
+
+    lengths: Ints
+    begun: Ints
+    ended: Ints
+    orders: tuple[Ints, Ints]
+
     @property
-    def covers(self) -> NDArray[np.int64]:
+    def covers(self) -> Ints:
         """How many ranges lie over each piece."""
         return self.begun - self.ended
 
@@ -372,7 +361,7 @@ class Vector(Structured):
 
     @property
     def tops(self) -> NDArray[Any]:
-        return fitted([self.highest], self.largest)
+        return as_integers([self.highest], self.largest)
 
     def norm(self, limit: int) -> int:
         """The largest absolute weight; over more cells than the limit, an upper bound."""
@@ -405,20 +394,20 @@ class Vector(Structured):
         return np.asarray(np.abs(self.dense))
 
     def single(self, index: int) -> Vector:
-        self.checked(index)
+        self.check_index(index)
         return self
 
-    def multiplied(self, units: int, granularity: int = 1) -> Vector:
+    def multiply(self, units: int, granularity: int = 1) -> Vector:
         low, high = sorted((self.lowest * units, self.highest * units))
         return self._with(lambda weights: weights * units, low, high, self.granularity * granularity)
 
-    def truncated(self, tau: int) -> Vector:
-        most = cap(tau)
+    def truncate(self, tau: int) -> Vector:
+        most = check_threshold(tau)
         low, high = min(self.lowest, most), min(self.highest, most)
         return self._with(lambda weights: np.minimum(weights, most), low, high, self.granularity)
 
     def above(self, tau: int) -> Vector:
-        least = cap(tau)
+        least = check_threshold(tau)
         return self._with(lambda weights: weights > least, 0, int(self.highest > least), 1)
 
     def _with(self, change: Weigh, lowest: int, highest: int, granularity: int) -> Vector:
@@ -426,7 +415,7 @@ class Vector(Structured):
         wide = max(abs(lowest), abs(highest), self.largest)
 
         def weigh(places: NDArray[Any]) -> NDArray[Any]:
-            return change(fitted(self._weights(places), wide))
+            return change(as_integers(self._weights(places), wide))
 
         return replace(self, weigh=weigh, lowest=lowest, highest=highest, granularity=granularity)
 
@@ -435,12 +424,12 @@ class Vector(Structured):
         if "dense" in self.__dict__:
             cells = np.ravel_multi_index(tuple(places.T.astype(np.int64)), self.shape)
             return np.asarray(self.dense[cells])
-        return fitted(np.clip(self.weigh(places), self.lowest, self.highest), self.largest)
+        return as_integers(np.clip(self.weigh(places), self.lowest, self.highest), self.largest)
 
     def column(self, x: Any) -> Any:
         """The weights of all cells as a column like x."""
         exact = isinstance(x, np.ndarray) and x.dtype.kind != "f"
-        return like(self.dense if exact else self.floats, x)[:, None]
+        return convert_like(self.dense if exact else self.floats, x)[:, None]
 
 
 def as_vector(operator: Structured) -> Vector:
@@ -474,8 +463,8 @@ class Weighted(OperatorWrapper):
     @cached_property
     def tops(self) -> NDArray[Any]:
         """The highest weight of each query; with too many cells, the highest of all."""
-        if len(self) * self.cells > DENSE:
-            return fitted(np.full(len(self), self.highest, object), self.largest)
+        if len(self) * self.cells > MOST_DENSE:
+            return as_integers(np.full(len(self), self.highest, object), self.largest)
         tops = [self.weights_at(places).max(axis=1) for places in all_places(self.shape)]
         return np.asarray(np.max(tops, axis=0))
 
@@ -492,30 +481,30 @@ class Weighted(OperatorWrapper):
         return self.vector.column(y) * self.operator.backward(y)
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        weights = fitted(self.operator.weights_at(places), self.largest)
-        return fitted(weights * self.vector.weights_at(places), self.largest)
+        weights = as_integers(self.operator.weights_at(places), self.largest)
+        return as_integers(weights * self.vector.weights_at(places), self.largest)
 
     def column_sums(self) -> NDArray[Any]:
         most = self.operator.column_norm * self.vector.largest
-        return np.asarray(fitted(self.operator.column_sums(), most) * self.vector.column_sums())
+        return np.asarray(as_integers(self.operator.column_sums(), most) * self.vector.column_sums())
 
     def single(self, index: int) -> Weighted:
         return replace(self, operator=self.operator.single(index))
 
-    def multiplied(self, units: int, granularity: int = 1) -> Weighted:
-        return replace(self, vector=self.vector.multiplied(units, granularity))
+    def multiply(self, units: int, granularity: int = 1) -> Weighted:
+        return replace(self, vector=self.vector.multiply(units, granularity))
 
-    def truncated(self, tau: int) -> Structured:
+    def truncate(self, tau: int) -> Structured:
         """Weights up to tau; where the operator's are zero and one, the vector is truncated."""
         if self.operator.binary:
-            return replace(self, vector=self.vector.truncated(tau))
-        return Pointwise(self, "truncated", cap(tau))
+            return replace(self, vector=self.vector.truncate(tau))
+        return Pointwise(self, "truncated", check_threshold(tau))
 
     def above(self, tau: int) -> Structured:
         """One where the weight is above tau; where the operator's are zero and one, the vector decides."""
         if self.operator.binary:
             return Weighted(self.operator.above(0), self.vector.above(tau))
-        return Pointwise(self, "above", cap(tau))
+        return Pointwise(self, "above", check_threshold(tau))
 
     @property
     def _corners(self) -> list[int]:

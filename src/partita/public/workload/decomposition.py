@@ -21,11 +21,11 @@ from partita.arrays import Floats, Ints
 from partita.errors import check
 from partita.lazy import cached_property
 from partita.numbers import one_of
-from partita.public.queries.operator import Operator, Structured, all_places, is_integer, like
+from partita.public.queries.operator import Operator, Structured, all_places, convert_like, is_integer
 from partita.public.queries.product import Factor, Product, Stack, product_of
 from partita.public.queries.ranges import SpanOperator, Sparse
 from partita.public.sums.knots import Hats, Knots, clear_level, highest_clear, near_level
-from partita.public.workload.weights import Weighed
+from partita.public.workload.weights import Measurements
 
 
 class Piece(NamedTuple):
@@ -118,10 +118,10 @@ def octave_tops(highest: int) -> tuple[int, ...]:
     return (0, *(1 << power for power in range((highest - 1).bit_length() + 1)))
 
 
-def octave_of(weights: NDArray[Any], tops: tuple[int, ...]) -> Ints:
+def find_octaves(weights: NDArray[Any], tops: tuple[int, ...]) -> Ints:
     """The number of the first top that is at least each weight; what lies above the last is cut to it.
 
-    >>> octave_of(np.array([0, 1, 2, 3, 4, 5, 9]), (0, 1, 2, 4, 8)).tolist()
+    >>> find_octaves(np.array([0, 1, 2, 3, 4, 5, 9]), (0, 1, 2, 4, 8)).tolist()
     [0, 1, 2, 3, 3, 4, 4]
     """
     edges = np.array(tops, dtype=np.uint64 if tops[-1] <= _WORD else object)
@@ -129,7 +129,7 @@ def octave_of(weights: NDArray[Any], tops: tuple[int, ...]) -> Ints:
     return np.asarray(np.searchsorted(edges, cut.ravel(), side="left").reshape(cut.shape), np.int64)
 
 
-def top_octave(noisy: NDArray[Any], scale: Fraction) -> Ints:
+def choose_octaves(noisy: NDArray[Any], scale: Fraction) -> Ints:
     """The octave to cut at, from noisy counts along the last axis: the highest that is clear, or the next.
 
     The first octave, of weights 0, is taken where no other is clear. Counts of empty octaves seem clear with
@@ -141,15 +141,15 @@ def top_octave(noisy: NDArray[Any], scale: Fraction) -> Ints:
     return highest_clear(above, clear=clear_level(scale, above.shape[-1]), near=near_level(scale)) + 1
 
 
-def shared_top(noisy: NDArray[Any], scale: Fraction, tops: tuple[int, ...]) -> int:
+def choose_shared_top(noisy: NDArray[Any], scale: Fraction, tops: tuple[int, ...]) -> int:
     """One threshold for all queries, from noisy counts of rows by their largest weight; never 0."""
-    return tops[max(1, int(top_octave(noisy[np.newaxis], scale)[0]))]
+    return tops[max(1, int(choose_octaves(noisy[np.newaxis], scale)[0]))]
 
 
-def grid_of(top: int) -> int:
+def choose_grid(top: int) -> int:
     """The unit in which a sum cut at `top`, a power of two, is released.
 
-    >>> grid_of(1024), grid_of(2**40)
+    >>> choose_grid(1024), choose_grid(2**40)
     (1, 1024)
     """
     return max(1, top // FINEST)
@@ -210,7 +210,7 @@ _FEW: Final = 1 << 17  # numbers in a dense matrix up to which one product is fa
 
 @final
 @dataclass(frozen=True, eq=False)
-class Graded(Operator):
+class GradedQueries(Operator):
     """The queries w / top for a public top of each query, in units of 1 / `granularity`.
 
     Integer answers are exact sums first, and then floor(sum granularity / top). A row of weight at most top
@@ -243,19 +243,19 @@ class Graded(Operator):
         return len(self.inner)
 
     def answers(self, x: Any) -> Any:
-        """Graded answers: whole numbers for whole numbers, else floats."""
+        """GradedQueries answers: whole numbers for whole numbers, else floats."""
         if self._matrix is not None and _floats(x):
             return self._matrix @ x.reshape(-1)
         sums = self.inner.answers(x)
         if _whole(sums):
             return np.asarray(sums).astype(object) * self.granularity // self.tops.astype(object)
-        return sums * like(self._factors, sums)
+        return sums * convert_like(self._factors, sums)
 
     def combine(self, y: Any) -> Any:
         """The adjoint, in floats."""
         if self._matrix is not None and _floats(y):
             return (y @ self._matrix).reshape(self.shape)
-        return self.inner.combine(y * like(self._factors, y))
+        return self.inner.combine(y * convert_like(self._factors, y))
 
     def row(self, index: int, like: Any) -> Any:
         """The weights of one query over the universe, as an array like another."""
@@ -321,14 +321,14 @@ class Space(ABC):
     knots: tuple[int, ...] | None = None
     """The thresholds along the last axis, if it is one of thresholds."""
 
-    whole: Graded
+    whole: GradedQueries
     """Each query over its largest weight in the universe."""
 
-    joint: Graded
+    joint: GradedQueries
     """The counts above every threshold but the last, and each query cut at every threshold but 0."""
 
     @abstractmethod
-    def cut(self, top: int) -> Graded:
+    def cut(self, top: int) -> GradedQueries:
         """Each query cut at a threshold, over that threshold."""
 
     @property
@@ -336,16 +336,16 @@ class Space(ABC):
         """How many queries `joint` has."""
         return 2 * (len(self.tops) - 1) * self.number
 
-    def _grade(self, operator: Structured, tops: NDArray[Any]) -> Graded:
+    def _grade(self, operator: Structured, tops: NDArray[Any]) -> GradedQueries:
         """Queries over their tops, at least as fine as a millionth of a row; a top of zero becomes one."""
-        return Graded(operator, np.maximum(tops.astype(object), 1), max(1, GRADE // self.unit))
+        return GradedQueries(operator, np.maximum(tops.astype(object), 1), max(1, GRADE // self.unit))
 
     @abstractmethod
     def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Numbers for the queries of `joint` as two tables, counts and cut queries: thresholds by queries."""
 
 
-def grade_factors(graded: Graded) -> Floats:
+def grade_factors(graded: GradedQueries) -> Floats:
     """What a graded answer of one is worth: the top of each query."""
     return np.asarray(graded.tops.astype(np.float64) / graded.inner.granularity)
 
@@ -375,18 +375,18 @@ class PlainSpace(Space):
         return octave_tops(self.operator.highest)
 
     @cached_property
-    def whole(self) -> Graded:
+    def whole(self) -> GradedQueries:
         return self._grade(self.operator, self.operator.tops)
 
-    def cut(self, top: int) -> Graded:
+    def cut(self, top: int) -> GradedQueries:
         """min(w, top) / top."""
-        return self._grade(self.operator.truncated(top), np.full(len(self.operator), top, object))
+        return self._grade(self.operator.truncate(top), np.full(len(self.operator), top, object))
 
     @cached_property
-    def joint(self) -> Graded:
+    def joint(self) -> GradedQueries:
         """Counts first, all queries for each threshold; then cut queries in the same way."""
         counts = [self.operator.above(top) for top in self.tops[:-1]]
-        cut = [self.operator.truncated(top) for top in self.tops[1:]]
+        cut = [self.operator.truncate(top) for top in self.tops[1:]]
         grades = [self.operator.granularity] * len(counts) + list(self.tops[1:])
         return self._grade(Stack([*counts, *cut]), np.repeat(np.array(grades, object), len(self.operator)))
 
@@ -440,16 +440,16 @@ class DecomposedSpace(Space):
         return (0, *(knot for knot in self.knots if knot))
 
     @cached_property
-    def whole(self) -> Graded:
+    def whole(self) -> GradedQueries:
         """Values over the last knot."""
         return self.cut(self.tops[-1])
 
-    def cut(self, top: int) -> Graded:
+    def cut(self, top: int) -> GradedQueries:
         """min(value, top) / top, linear in the masses if the threshold is a knot."""
         return self._along([self._cut(top)], [top])
 
     @cached_property
-    def joint(self) -> Graded:
+    def joint(self) -> GradedQueries:
         """For each query all counts, then all cut values."""
         counts = [[int(knot > top) for knot in self.knots] for top in self.tops[:-1]]
         cut = [self._cut(top) for top in self.tops[1:]]
@@ -463,7 +463,7 @@ class DecomposedSpace(Space):
     def _cut(self, top: int) -> list[int]:
         return [min(knot, top) for knot in self.knots]
 
-    def _along(self, rows: Sequence[Sequence[int]], grades: Sequence[int]) -> Graded:
+    def _along(self, rows: Sequence[Sequence[int]], grades: Sequence[int]) -> GradedQueries:
         """Every query of the classes with every row of weights of the knots."""
         width = len(self.knots)
         queries, spots = np.indices((len(rows), width)).reshape(2, -1)
@@ -483,7 +483,7 @@ _LARGEST_VALUE: Final = 1 << 63  # larger values have no octave in 64 bits
 
 @final
 @dataclass(frozen=True, eq=False)
-class Decomposed:
+class ClassesAndValue:
     """Queries with weights f_w(class) g(row): which axes tell the class of a row, which its value."""
 
     class_axes: tuple[int, ...]
@@ -492,8 +492,8 @@ class Decomposed:
     value: Structured
 
     @staticmethod
-    def of(operator: Structured) -> Decomposed | None:
-        """The queries taken apart, if they are a product; its single query with the largest weights is g."""
+    def of(operator: Structured) -> ClassesAndValue | None:
+        """The parts of a product of queries, else None; its single query with the largest weights is g."""
         if not isinstance(operator, Product) or operator.lowest < 0:
             return None
         factors = [factor for factor in operator.factors if not _free(factor)]
@@ -505,13 +505,7 @@ class Decomposed:
         rest = [factor for factor in factors if factor is not value] or [((), SpanOperator.everything(1))]
         axes = tuple(axis for mine, _ in rest for axis in mine)
         classes = rest[0][1] if len(rest) == 1 else product_of([each for _, each in rest])
-        return Decomposed(axes, classes, *value)
-
-    def space(self, method: Method) -> DecomposedSpace:
-        """Classes by knots."""
-        top = self.value.highest
-        decomposition: Decomposition = Binary(top) if method == "binary" else Hat(top)
-        return DecomposedSpace(self.classes, decomposition, self.value.granularity)
+        return ClassesAndValue(axes, classes, *value)
 
     def cells(self, places: NDArray[Any]) -> Ints:
         """The class of each point, counted in the order of the axes."""
@@ -520,7 +514,7 @@ class Decomposed:
         along = places[:, list(self.class_axes)].T.astype(np.int64)
         return np.asarray(np.ravel_multi_index(tuple(along), self.classes.shape))
 
-    def asked(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+    def weighs(self, places: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether any query of the classes has a weight at each point."""
         weighed = self.classes.combine(np.ones(len(self.classes)))
         return np.asarray(weighed.reshape(-1)[self.cells(places)] > 0)
@@ -530,21 +524,22 @@ class Decomposed:
         return np.asarray(self.value.weights_at(places[:, list(self.value_axes)])[0])
 
 
-def checked_method(method: Method) -> Method:
+def check_method(method: Method) -> Method:
     """One of the ways to decompose values."""
     return one_of(method, "decomposition", get_args(Method))
 
 
-def space_of(operator: Structured, method: Method) -> Space:
+def build_space(operator: Structured, method: Method) -> Space:
     """The cells that the method asks for: classes by knots, or the universe itself.
 
     "auto" is "hat" for queries that are a product of classes and one value, else "none".
     """
     if method == "none":
         return PlainSpace(operator)
-    decomposed = Decomposed.of(operator)
+    decomposed = ClassesAndValue.of(operator)
     if decomposed is not None:
-        return decomposed.space(method)
+        value, method_class = decomposed.value, Binary if method == "binary" else Hat
+        return DecomposedSpace(decomposed.classes, method_class(value.highest), value.granularity)
     rule = "must be of queries that are a product of classes and one value of at most 2^63"
     fix = 'pass "none", or ask for example ranges("age") * value("income")'
     check(method == "auto", "decomposition", rule, given=method, fix=fix)
@@ -596,7 +591,7 @@ def first_steady(sums: Floats, noise: Floats, share: float) -> Ints:
     return np.asarray((surely_ahead <= sums).argmax(axis=0))
 
 
-def last_clear(weighed: Weighed, axis: int) -> int | None:
+def last_clear(weighed: Measurements, axis: int) -> int | None:
     """The last position along an axis whose noisy mass is clear; None where masses along it are not known."""
     first = 0
     for margin in weighed.margins:

@@ -27,28 +27,28 @@ from partita.public.workload.decomposition import (
     CAUTIOUS,
     FINEST,
     STEADY,
-    Graded,
+    GradedQueries,
     Method,
     Space,
-    checked_method,
+    build_space,
+    check_method,
+    choose_grid,
+    choose_octaves,
+    choose_shared_top,
     first_quiet,
     first_steady,
     grade_factors,
-    grid_of,
     last_clear,
     octave_tops,
-    shared_top,
-    space_of,
-    top_octave,
 )
 from partita.public.workload.release import WorkloadRelease
 from partita.public.workload.weights import (
-    WEIGHED_FACTS,
-    WEIGHED_SERIES,
-    Weighed,
-    read_weighed,
-    spent_by,
-    written_weighed,
+    MEASUREMENT_FACTS,
+    MEASUREMENT_SERIES,
+    Measurements,
+    compute_cost,
+    format_measurements,
+    read_measurements,
 )
 
 
@@ -62,12 +62,12 @@ class NumericalRelease(WorkloadRelease, ABC):
     """
 
     decomposition: Method
-    weighed: Weighed
+    weighed: Measurements
 
     @cached_property
     def space(self) -> Space:
         """The cells over which rows were weighed."""
-        return space_of(self.operator, self.decomposition)
+        return build_space(self.operator, self.decomposition)
 
     @property
     def columns(self) -> Ints:
@@ -95,7 +95,7 @@ class NumericalRelease(WorkloadRelease, ABC):
 
     def answer(self, index: int) -> Answer:
         """The sum of one query."""
-        place = self.operator.checked(index)
+        place = self.operator.check_index(index)
         value, spread = float(self.values[place]), float(self.spreads[place])
 
         def bounds(beta: float) -> tuple[float, float]:
@@ -122,7 +122,7 @@ class NumericalRelease(WorkloadRelease, ABC):
         before = self._spent_before(self.guarantee)
         left = self.guarantee.epsilon - before
         rest: dict[str, Any] = {"epsilon": left} if left > 0 else {"delta": Fraction(0)}
-        return before + spent_by(self.weighed, replace(self.guarantee, **rest), row=self.space.most)
+        return before + compute_cost(self.weighed, replace(self.guarantee, **rest), row=self.space.most)
 
     def _spent_before(self, guarantee: Guarantee) -> Fraction:
         """The epsilon of what was released before the weights."""
@@ -130,7 +130,7 @@ class NumericalRelease(WorkloadRelease, ABC):
 
     def weighed_parts(self, facts: Mapping[str, Json], series: Mapping[str, NDArray[Any]]) -> Parts:
         """The measurements and the kind of cells, with parts of the release's own."""
-        weighed = written_weighed(self.weighed)
+        weighed = format_measurements(self.weighed)
         decomposition: dict[str, Json] = {"decomposition": self.decomposition}
         return Parts({**weighed.facts, **decomposition, **facts}, {**weighed.series, **series})
 
@@ -167,11 +167,13 @@ class NumericalReader:
     ) -> NumericalReader:
         """The reader, if the release has all parts and no other, over cells that fit in memory."""
         reader, method = PartsReader(parts), parts.facts.get("decomposition")
-        reader.expect(facts=(*WEIGHED_FACTS, "decomposition", *facts), series=(*WEIGHED_SERIES, *series))
+        reader.expect(
+            facts=(*MEASUREMENT_FACTS, "decomposition", *facts), series=(*MEASUREMENT_SERIES, *series)
+        )
         operator = numerical_operator(queries, universe)
         try:
-            checked = checked_method(cast(Method, method))
-            space = space_of(operator, checked)
+            checked = check_method(cast(Method, method))
+            space = build_space(operator, checked)
         except InvalidParameter:
             raise damaged("decomposition", "must fit the queries") from None
         if math.prod(space.shape) > MOST_CELLS:
@@ -189,9 +191,9 @@ class NumericalReader:
             "decomposition": self.decomposition,
         }
 
-    def weighed(self, graded: Graded) -> Weighed:
+    def measurements(self, graded: GradedQueries) -> Measurements:
         """The measurements of the graded queries."""
-        return read_weighed(self.parts, graded, self.space.unit)
+        return read_measurements(self.parts, graded, self.space.unit)
 
 
 def numerical_operator(queries: Queries, universe: Universe) -> Structured:
@@ -225,7 +227,7 @@ class GlobalTruncationRelease(NumericalRelease):
     @cached_property
     def top(self) -> int:
         """The threshold of all queries, in units of the weights."""
-        return shared_top(self.octaves, self.octave_scale, self.space.tops)
+        return choose_shared_top(self.octaves, self.octave_scale, self.space.tops)
 
     @cached_property
     def factors(self) -> Floats:
@@ -243,7 +245,6 @@ class GlobalTruncationRelease(NumericalRelease):
 
     @property
     def story(self) -> str:
-        """Where all queries are cut."""
         cut = self.top / self.space.granularity
         return f"All weights are cut at {cut:g}; standard errors do not cover what is cut off."
 
@@ -262,7 +263,7 @@ class GlobalTruncationRelease(NumericalRelease):
         reader = NumericalReader.of(parts, queries, universe, facts=("octave_scale",), series=("octaves",))
         scale, tops = reader.parts.scale("octave_scale"), reader.space.tops
         octaves = reader.parts.noisy("octaves", count=len(tops))
-        weighed = reader.weighed(reader.space.cut(shared_top(octaves, scale, tops)))
+        weighed = reader.measurements(reader.space.cut(choose_shared_top(octaves, scale, tops)))
         return cls(**reader.common(guarantee), weighed=weighed, octaves=octaves, octave_scale=scale)
 
 
@@ -318,7 +319,6 @@ class InstanceTruncationRelease(NumericalRelease):
 
     @cached_property
     def factors(self) -> Floats:
-        """The thresholds."""
         return np.where(self.chosen > 0, _at(self._worth, np.maximum(self.chosen - 1, 0)), 0.0)
 
     def hidden(self, beta: float) -> Floats:
@@ -329,7 +329,6 @@ class InstanceTruncationRelease(NumericalRelease):
 
     @property
     def story(self) -> str:
-        """How far the thresholds reach."""
         low, high = self.thresholds.min(), self.thresholds.max()
         return (
             f"Every query is cut at a threshold of its own, between {low:g} and {high:g}; "
@@ -345,7 +344,7 @@ class InstanceTruncationRelease(NumericalRelease):
     ) -> Self:
         """The weighed queries follow from queries, universe and decomposition."""
         reader = NumericalReader.of(parts, queries, universe, facts=("rule",))
-        weighed, rule = reader.weighed(reader.space.joint), parts.facts["rule"]
+        weighed, rule = reader.measurements(reader.space.joint), parts.facts["rule"]
         if rule not in get_args(Rule):
             raise damaged("rule", "must be one of those that there are")
         return cls(**reader.common(guarantee), weighed=weighed, rule=cast(Rule, rule))
@@ -380,11 +379,9 @@ class NormalizationRelease(NumericalRelease):
 
     @cached_property
     def factors(self) -> Floats:
-        """The largest weights."""
         return grade_factors(self.space.whole)
 
     def hidden(self, beta: float) -> Floats:
-        """Nothing."""
         return np.zeros(len(self))
 
     def parts(self) -> Parts:
@@ -396,7 +393,7 @@ class NormalizationRelease(NumericalRelease):
     ) -> Self:
         """The weighed queries follow from queries, universe and decomposition."""
         reader = NumericalReader.of(parts, queries, universe)
-        return cls(**reader.common(guarantee), weighed=reader.weighed(reader.space.whole))
+        return cls(**reader.common(guarantee), weighed=reader.measurements(reader.space.whole))
 
 
 # Sums with noise of their own.
@@ -452,7 +449,7 @@ class TruncationRelease(WorkloadRelease):
 
     def answer(self, index: int) -> Answer:
         """The sum of one query below its threshold."""
-        place = self.operator.checked(index)
+        place = self.operator.check_index(index)
 
         def bounds(beta: float) -> tuple[float, float]:
             reach = self._reach(place, beta / 2)
@@ -468,7 +465,6 @@ class TruncationRelease(WorkloadRelease):
 
     @property
     def story(self) -> str:
-        """How far thresholds reach."""
         cuts = self.cuts / self.operator.granularity
         return (
             f"Each answer is a sum of weights cut at a threshold, between {min(cuts):g} and {max(cuts):g}; "
@@ -477,7 +473,7 @@ class TruncationRelease(WorkloadRelease):
 
     @property
     def spent(self) -> Fraction:
-        """Twice the rate for each query, or what the guarantee says where its delta allows that rate."""
+        """Twice the rate for each query, or the epsilon of the guarantee if its delta allows that rate."""
         if self.guarantee is None:
             return Fraction(0)
         changed = rows_changed(self.guarantee.neighbors, self.guarantee.contributions)
@@ -494,7 +490,6 @@ class TruncationRelease(WorkloadRelease):
     def from_parts(
         cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
     ) -> Self:
-        """Every query has its octaves and its sum."""
         reader = PartsReader(parts)
         reader.expect(facts=("octave_scale", "sum_scale"), series=("octaves", "sums"))
         operator = numerical_operator(queries, universe)
@@ -511,17 +506,17 @@ class TruncationRelease(WorkloadRelease):
 
     @cached_property
     def _octave(self) -> Ints:
-        return top_octave(self.octaves, self.octave_scale)
+        return choose_octaves(self.octaves, self.octave_scale)
 
     @cached_property
     def _grids(self) -> Floats:
         """What a unit of each sum is worth."""
-        return np.array([grid_of(cut) / self.operator.granularity for cut in self.cuts])
+        return np.array([choose_grid(cut) / self.operator.granularity for cut in self.cuts])
 
     @cached_property
     def _rates(self) -> Floats:
         """One over the noise scale of each sum, in units of its grid."""
-        finer = [self._finest // max(1, cut // grid_of(cut)) for cut in self.cuts]
+        finer = [self._finest // max(1, cut // choose_grid(cut)) for cut in self.cuts]
         return np.array([float(part / self.sum_scale) for part in finer])
 
     @property

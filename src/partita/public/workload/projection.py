@@ -1,4 +1,4 @@
-"""Answers projected on what some table could have, with a certificate that anybody can check.
+"""Answers projected on those that some table has, with a certificate that every reader can check.
 
 A projection is a weight for some cells, in whole parts of a row. It is accepted because of its gap, which is
 computed again from the noisy answers and the weights alone, in integers, and never because of how it was
@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.arrays import Bools, Floats, Ints
+from partita.arrays import Floats, Ints
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import failure, integer
 from partita.public.axis.base import Parts, PartsReader
 from partita.public.base import damaged
 from partita.public.bounds import half_width, laplace_variance, largest_reach, repeated_reach
-from partita.public.queries.operator import Operator, limbs
+from partita.public.queries.operator import Operator, split_limbs
 from partita.public.queries.queries import Queries, Universe
 from partita.public.workload.release import AnswerChanges, WorkloadRelease
 
@@ -39,11 +39,11 @@ class Point(NamedTuple):
     x: Floats
     answers: Floats
 
-    def beyond(self, earlier: Point, momentum: float) -> Point:
+    def extrapolate(self, earlier: Point, momentum: float) -> Point:
         """On the line from an earlier point to this one, so many times its length further."""
-        return self.moved(self.x - earlier.x, self.answers - earlier.answers, momentum)
+        return self.move(self.x - earlier.x, self.answers - earlier.answers, momentum)
 
-    def moved(self, direction: Floats, change: Floats, length: float) -> Point:
+    def move(self, direction: Floats, change: Floats, length: float) -> Point:
         """A step of the length in a direction that changes the answers by `change`."""
         return Point(self.x + length * direction, self.answers + length * change)
 
@@ -76,7 +76,7 @@ class Hull:
 
     def at(self, x: Floats) -> Point:
         """The point with the weights closest to these that the hull has."""
-        inside = simplex(x, self.rows)
+        inside = project_on_simplex(x, self.rows)
         return Point(inside, self.answers(inside))
 
     def middle(self) -> Point:
@@ -102,7 +102,7 @@ class Hull:
         slopes = self._slopes_everywhere(point.answers - noisy)
         return float(slopes[self.cells] @ point.x) - self.rows * min(0.0, float(slopes.min()))
 
-    def room(self, x: Floats, direction: Floats) -> float:
+    def step_limit(self, x: Floats, direction: Floats) -> float:
         """How far one can go from x in the direction without leaving the hull."""
         falling = direction < 0.0
         room = float((x[falling] / -direction[falling]).min(initial=math.inf))
@@ -129,10 +129,10 @@ def _hashes(count: int) -> Ints:
     return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(24)).astype(np.int64)
 
 
-def simplex(x: Floats, most: float) -> Floats:
+def project_on_simplex(x: Floats, most: float) -> Floats:
     """The closest weights that are not negative and add up to at most `most` [M86].
 
-    >>> simplex(np.array([3.0, 1.0, -5.0]), 2.0).tolist()
+    >>> project_on_simplex(np.array([3.0, 1.0, -5.0]), 2.0).tolist()
     [2.0, 0.0, 0.0]
     """
     positive = np.maximum(x, 0.0)
@@ -162,7 +162,7 @@ _TINY: Final = 1e-24
 _MOST_TRIES: Final = 40
 
 
-def closest(hull: Hull, noisy: Floats, *, gap: float, steps: int) -> Point:
+def find_closest(hull: Hull, noisy: Floats, *, gap: float, steps: int) -> Point:
     """A point whose gap is at most `gap`, or the one after so many accelerated steps.
 
     Accelerated projected gradients with restarts [BT09, OC15] find out which cells have any weight. They are
@@ -171,29 +171,29 @@ def closest(hull: Hull, noisy: Floats, *, gap: float, steps: int) -> Point:
     """
     point, steepness, burst = hull.middle(), hull.steepness(), _FIRST_BURST
     while steps > 0:
-        path = islice(_accelerated(hull, noisy, point, steepness), min(burst, steps))
+        path = islice(_accelerate(hull, noisy, point, steepness), min(burst, steps))
         for number, point in enumerate(path, 1):
             if number % _LOOK_EVERY == 0 and hull.gap(point, noisy) <= gap:
                 return point
-        point = _along_face(hull, noisy, point)
+        point = _search_face(hull, noisy, point)
         steps, burst = steps - burst, 2 * burst
     return point
 
 
-def _accelerated(hull: Hull, noisy: Floats, start: Point, steepness: float) -> Iterator[Point]:
+def _accelerate(hull: Hull, noisy: Floats, start: Point, steepness: float) -> Iterator[Point]:
     """Gradient steps from beyond the last point; momentum is reset when it points uphill."""
     last, ahead, age = start, start, 1.0
     while True:
         slopes = hull.slopes(ahead.answers - noisy)
-        point, steepness = _stepped(hull, ahead, slopes, steepness * _GENTLER)
+        point, steepness = _take_step(hull, ahead, slopes, steepness * _GENTLER)
         if float((ahead.x - point.x) @ (point.x - last.x)) > 0.0:
             age = 1.0
         older = (1.0 + math.sqrt(1.0 + 4.0 * age * age)) / 2.0
-        ahead, last, age = point.beyond(last, (age - 1.0) / older), point, older
+        ahead, last, age = point.extrapolate(last, (age - 1.0) / older), point, older
         yield point
 
 
-def _stepped(hull: Hull, start: Point, slopes: Floats, steepness: float) -> tuple[Point, float]:
+def _take_step(hull: Hull, start: Point, slopes: Floats, steepness: float) -> tuple[Point, float]:
     """A gradient step short enough for f to fall as a parabola so steep would, and how steep that is."""
     point = hull.at(start.x - slopes / steepness)
     for _ in range(_MOST_TRIES):
@@ -206,11 +206,18 @@ def _stepped(hull: Hull, start: Point, slopes: Floats, steepness: float) -> tupl
     return point, steepness
 
 
-def _along_face(hull: Hull, noisy: Floats, start: Point) -> Point:
+def _search_face(hull: Hull, noisy: Floats, start: Point) -> Point:
     """The best of where conjugate gradients start, where they leave the hull, and where they end."""
-    face = _Face(hull, start)
+    free, full = start.x > 0.0, float(start.x.sum()) >= hull.rows * (1.0 - _ROUNDING)
+
+    def descent(point: Point) -> Floats:
+        """Where f falls fastest if only cells with weight change, and no row is added if all are used."""
+        slopes = hull.slopes(point.answers - noisy)
+        level = float(slopes[free].mean()) if full and bool(free.any()) else 0.0
+        return np.where(free, level - slopes, 0.0)
+
     inside, still_inside, here = start, True, start
-    pull, most = face.pull(here, noisy), 0.0
+    pull, most = descent(here), 0.0
     direction, strength = pull, float(pull @ pull)
     for _ in range(_ALONG):
         change = hull.answers(direction)
@@ -219,33 +226,17 @@ def _along_face(hull: Hull, noisy: Floats, start: Point) -> Point:
             break
         length = strength / curvature
         if still_inside:
-            room = hull.room(here.x, direction)
-            inside, still_inside = here.moved(direction, change, min(length, room)), length <= room
-        here, fall = here.moved(direction, change, length), length * strength
+            room = hull.step_limit(here.x, direction)
+            inside, still_inside = here.move(direction, change, min(length, room)), length <= room
+        here, fall = here.move(direction, change, length), length * strength
         most = max(most, fall)
         if fall < _HARDLY * most:
             break
-        pull, weaker = face.pull(here, noisy), strength
+        pull, weaker = descent(here), strength
         strength = float(pull @ pull)
         direction = pull + (strength / weaker) * direction
     ends = (start, hull.at(inside.x), hull.at(here.x))
     return min(ends, key=lambda point: point.distance(noisy))
-
-
-@final
-class _Face:
-    """Where only the cells that have weight may change, and no row may be added if all are used."""
-
-    def __init__(self, hull: Hull, point: Point) -> None:
-        self.hull = hull
-        self.free: Bools = point.x > 0.0
-        self.full = float(point.x.sum()) >= hull.rows * (1.0 - _ROUNDING)
-
-    def pull(self, point: Point, noisy: Floats) -> Floats:
-        """The direction in which f falls fastest."""
-        slopes = self.hull.slopes(point.answers - noisy)
-        level = float(slopes[self.free].mean()) if self.full and bool(self.free.any()) else 0.0
-        return np.where(self.free, level - slopes, 0.0)
 
 
 # The gap in integers: a certificate that holds to the last digit on any machine.
@@ -263,7 +254,7 @@ def exact_gap(
     """<g, x> - rows min(0, min g), g the gradient A'(A x - y) of half the squared distance of A x from y.
 
     `sums` are the answers A x in units of 2^-bits, and `noisy` the answers y in units. <g, x> is the product
-    of A x - y and A x, which needs no slope of any cell; the least slope is looked for in all of them.
+    of A x - y and A x, which needs no slope of any cell; the least slope is the minimum over all cells.
     """
     answers = sums.astype(object)
     residuals = answers - (noisy.astype(object) << bits)
@@ -277,7 +268,7 @@ def _least_slope(operator: Operator, residuals: NDArray[Any]) -> int:
     largest, bits = int(abs(residuals).max(initial=1)), _LIMB_BITS - residuals.size.bit_length()
     parts = [
         (shift, np.asarray(operator.combine(limb.astype(np.int64))).ravel())
-        for shift, limb in limbs(residuals, largest, bits)
+        for shift, limb in split_limbs(residuals, largest, bits)
     ]
     blocks = [slice(first, first + _BLOCK) for first in range(0, parts[0][1].size, _BLOCK)]
     shifted = ([part[block].astype(object) << shift for shift, part in parts] for block in blocks)
@@ -359,14 +350,14 @@ def project(operator: Operator, noisy: NDArray[Any], *, rows: int, deviation: fl
     enough = allowed_gap(len(operator), deviation)
     steps = min(_MOST_STEPS, max(_FEWEST_STEPS, _WORK // math.prod(operator.shape)))
     floats = np.asarray(noisy / operator.granularity, np.float64)
-    point = closest(hull, floats, gap=_SOLVED * enough, steps=steps)
-    rounded = _rounded(hull, point.x, rows, enough)
+    point = find_closest(hull, floats, gap=_SOLVED * enough, steps=steps)
+    rounded = _round_weights(hull, point.x, rows, enough)
     gap = Fraction(math.ceil(rounded.gap_to(noisy) * _FRACTION), _FRACTION)
     found = replace(rounded, gap=gap)
     return found if found.holds(noisy, deviation) else None
 
 
-def _rounded(hull: Hull, x: Floats, rows: int, enough: float) -> Projection:
+def _round_weights(hull: Hull, x: Floats, rows: int, enough: float) -> Projection:
     """The weights in whole parts of a row, rounded down: parts so small that the gap hardly grows."""
     bits = _bits(hull, int((x > 0.0).sum()), rows, enough)
     amounts = np.floor(np.ldexp(x * _LESS, bits)).astype(np.int64)
@@ -535,7 +526,6 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         return rows * min(0, self.operator.lowest), rows * max(0, self.operator.highest)
 
     def error(self, beta: float) -> float:
-        """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
         half = float(failure(beta)) / 2
         moved = float(np.abs(self.values - self.unprojected).max(initial=0.0))
         return min(self.distance(half), moved + self.noise.reach(len(self), half))

@@ -226,7 +226,7 @@ class WorkloadRelease(ReleaseKind, ABC):
 
     @abstractmethod
     def parts(self) -> Parts:
-        """Everything that was released, taken apart for a file that holds queries and universe, too."""
+        """Everything that was released, as parts of a file that also holds queries and universe."""
 
     @classmethod
     @abstractmethod
@@ -269,7 +269,7 @@ class LinearWorkloadRelease(WorkloadRelease):
 
     def answer(self, index: int) -> Answer:
         """The answer to one query. Where no weight is negative, neither is the truth."""
-        place = self.operator.checked(index)
+        place = self.operator.check_index(index)
         positive = self.operator.single(place).lowest >= 0
         return self._units.answer(place, least=0.0 if positive else -math.inf)
 

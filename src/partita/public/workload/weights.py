@@ -29,7 +29,7 @@ from partita.numbers import Exact, failure, freeze, frozen, integer, parameter, 
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.base import damaged, noisy_integers
 from partita.public.bounds import half_width, laplace_variance
-from partita.public.queries.operator import Operator, cumulative, like, namespace, places_like
+from partita.public.queries.operator import Operator, convert_like, convert_places, cumulative, namespace
 from partita.public.queries.queries import Queries, Universe
 from partita.public.workload.release import Change, WorkloadRelease
 
@@ -44,7 +44,7 @@ _LEFT_OVER: Final = 1.5
 
 
 class Rates(NamedTuple):
-    """The epsilon of each look at the data: the total, a marginal, a selection, an answer."""
+    """The epsilon of each measurement: the total, a marginal, a selection, an answer."""
 
     total: Fraction
     marginal: Fraction
@@ -85,7 +85,7 @@ class WeightsBudget:
         return measurement_rate(self._rho * _TOTAL) if self.delta else self.epsilon * _TOTAL
 
     def rates(self, rounds: int, marginals: int) -> Rates:
-        """What each look may cost, so that the total, all marginals and all rounds stay within the budget."""
+        """What each measurement may cost, so that all of them together stay within the budget."""
         pure = self._pure(rounds, marginals)
         if not self.delta:
             return pure
@@ -98,7 +98,7 @@ class WeightsBudget:
     def rounds_for(self, rows: float, queries: int, marginals: int, reach: float = 1.0) -> int:
         """How many rounds suit about so many rows, of which a unit may change an answer by `reach`.
 
-        With more rounds the guess follows the data further, and with each its looks are noisier.
+        More rounds follow the data more closely, and make every measurement noisier.
         """
         if self.rounds is not None:
             return self.rounds
@@ -179,7 +179,7 @@ class Margin:
         """The sum of x over each bin."""
         xp = namespace(x)
         others = tuple(axis for axis in range(len(self.shape)) if axis != self.axis)
-        ends = xp.take(cumulative(xp.sum(x, axis=others)), places_like(self.edges, x), axis=0)
+        ends = xp.take(cumulative(xp.sum(x, axis=others)), convert_places(self.edges, x), axis=0)
         return ends[1:] - ends[:-1]
 
     def spread(self, y: Any) -> Any:
@@ -188,7 +188,7 @@ class Margin:
         along = [1] * len(self.shape)
         along[self.axis] = self.shape[self.axis]
         bins = np.repeat(np.arange(self.bins), np.diff(self.edges))
-        return xp.reshape(xp.take(y, places_like(bins, y), axis=0), tuple(along))
+        return xp.reshape(xp.take(y, convert_places(bins, y), axis=0), tuple(along))
 
 
 # The fit.
@@ -304,7 +304,7 @@ class WeightsFit:
         return exponent
 
     def _array(self, values: Floats) -> Any:
-        return like(values, self._arrays)
+        return convert_like(values, self._arrays)
 
 
 def _mass_of(block: NoisySums, x: Any) -> Any:
@@ -358,7 +358,7 @@ class Scales:
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Weighed:
+class Measurements:
     """The noisy total, noisy sums along axes, and rounds: a query that was chosen and its noisy answer.
 
     A row has a mass of `unit`. Answers are counted in `grain` units of the operator's weights times mass,
@@ -384,15 +384,15 @@ class Weighed:
         if bool(((self.indices < 0) | (self.indices >= len(self.operator))).any()):
             raise damaged("indices", "must be of queries that there are")
 
-    def grown(self, index: int, noisy: int) -> Weighed:
+    def add_round(self, index: int, noisy: int) -> Measurements:
         """The measurements with one more round; a guess that was computed before it is reused."""
         answers = noisy_integers(np.array([*self.noisy.tolist(), noisy], object), "noisy")
         grown = replace(self, indices=np.append(self.indices, index), noisy=answers)
         if "x" in vars(self):
-            freeze(grown, _then=self)
+            freeze(grown, _previous=self)
         return grown
 
-    def before(self, rounds: int) -> Weighed:
+    def first_rounds(self, rounds: int) -> Measurements:
         """The measurements of the first rounds."""
         return replace(self, indices=self.indices[:rounds], noisy=self.noisy[:rounds])
 
@@ -416,13 +416,11 @@ class Weighed:
             return along
         # One grain of an answer, in rows times weight over the largest weight.
         grain = self._answer * self.operator.granularity / _largest(self.operator)
-        values, variance = (
-            self.noisy.astype(np.float64) * grain,
-            laplace_variance(self.scales.answer) * grain**2,
-        )
-        return [*along, query_block(self.operator, self.indices.tolist(), values.tolist(), variance)]
+        values = (self.noisy.astype(np.float64) * grain).tolist()
+        variance = laplace_variance(self.scales.answer) * grain**2
+        return [*along, query_block(self.operator, self.indices.tolist(), values, variance)]
 
-    def settled(self, steps: int | None = None) -> WeightsFit:
+    def fit_mass(self, steps: int | None = None) -> WeightsFit:
         """The synthetic mass that all measurements ask for, from the even guess on."""
         fit = WeightsFit(self.operator.shape, self.mass, self.blocks, self.arrays)
         return fit.climb(_SETTLING if steps is None else steps)
@@ -430,18 +428,18 @@ class Weighed:
     @cached_property
     def x(self) -> Any:
         """The synthetic mass of each cell, in rows."""
-        return self.settled().x
+        return self.fit_mass().x
 
     @cached_property
     def answers(self) -> Floats:
         """What the synthetic rows answer to every query."""
-        return self.answered(self.x)
+        return self.answer_from(self.x)
 
-    def answered(self, x: Any) -> Floats:
+    def answer_from(self, x: Any) -> Floats:
         """What rows that are spread like x answer to every query."""
         return _floats(self.operator.answers(x)) / self.operator.granularity
 
-    def rounded(self, answers: Floats) -> NDArray[Any]:
+    def to_grains(self, answers: Floats) -> NDArray[Any]:
         """Answers in whole grains, as true answers are counted: Python ints where 64 bits might not do."""
         grains = np.rint(answers / self._answer)
         if float(np.abs(grains).max()) < 2**62:
@@ -455,11 +453,11 @@ class Weighed:
         it was off is known, by the noise's. That bounds all answers as they were then; the rest is what the
         last round has changed.
         """
-        now, then = self.answers, self._then.answers
+        now, then = self.answers, self._previous.answers
         last, scale = int(self.indices[-1]), self.scales.answer
         noise = float(half_width(np.array(float(1 / scale)), np.array(math.log(beta / 2))))
         passed = float(self.scales.selection) * math.log(2 * len(self.operator) / beta)
-        missed = abs(float(self.noisy[-1]) - float(self.rounded(then)[last]))
+        missed = abs(float(self.noisy[-1]) - float(self.to_grains(then)[last]))
         worst = (missed + noise + passed + 2.0) * self._answer
         return np.asarray((worst + np.abs(now - then)) * (1.0 + _ROUNDING))
 
@@ -475,7 +473,7 @@ class Weighed:
         were the largest of as many normal errors as there are queries.
         """
         recent = min(_RECENT, self.indices.size)
-        then = self.rounded(self.before(self.indices.size - recent).answers)
+        then = self.to_grains(self.first_rounds(self.indices.size - recent).answers)
         missed = [
             abs(float(self.noisy[at]) - float(then[self.indices[at]])) * self._answer
             for at in range(self.indices.size - recent, self.indices.size)
@@ -485,7 +483,7 @@ class Weighed:
 
     def losses(self, change: Change) -> tuple[Fraction, Fraction]:
         """What the noise costs between neighbours: the sum of all losses, and the zero-concentrated one."""
-        answer = steps_of(change.of_answer(self.operator), self.grain)
+        answer = count_grains(change.of_answer(self.operator), self.grain)
         rounds, axes = self.indices.size, len(self.margins)
         total = change.of_total / self.scales.total
         marginal = change.of_cells / self.scales.marginal if axes else Fraction(0)
@@ -495,9 +493,9 @@ class Weighed:
         return pure, squares / 2
 
     @cached_property
-    def _then(self) -> Weighed:
+    def _previous(self) -> Measurements:
         """The measurements when the last query was chosen."""
-        return self.before(self.indices.size - 1)
+        return self.first_rounds(self.indices.size - 1)
 
     @property
     def _answer(self) -> float:
@@ -510,13 +508,13 @@ class Weighed:
         return np.split(self.marginals.astype(np.float64), ends) if self.margins else []
 
 
-def grain_of(change: int) -> int:
+def choose_grain(change: int) -> int:
     """How many units are counted as one where an answer may change by so many: noise needs no finer ones."""
     return max(1, change >> _FINE)
 
 
-def steps_of(change: int, grain: int) -> int:
-    """By how many grains an answer may change, rounded down to whole grains as it is."""
+def count_grains(change: int, grain: int) -> int:
+    """By how many grains an answer may change that is rounded down to whole grains."""
     return -(-change // grain)
 
 
@@ -534,13 +532,13 @@ def _floats(values: Any) -> Floats:
 
 
 _SCALES: Final = tuple(field.name for field in fields(Scales))
-WEIGHED_FACTS: Final = ("grain", *(f"{name}_scale" for name in _SCALES))
-WEIGHED_SERIES: Final = ("total", "axes", "bins", "marginals", "indices", "noisy")
+MEASUREMENT_FACTS: Final = ("grain", *(f"{name}_scale" for name in _SCALES))
+MEASUREMENT_SERIES: Final = ("total", "axes", "bins", "marginals", "indices", "noisy")
 
 _LARGEST_GRAIN: Final = 2**62
 
 
-def written_weighed(weighed: Weighed) -> Parts:
+def format_measurements(weighed: Measurements) -> Parts:
     """The measurements and their noise scales."""
     scales = {f"{name}_scale": str(getattr(weighed.scales, name)) for name in _SCALES}
     facts: dict[str, Json] = {"grain": weighed.grain, **scales}
@@ -555,13 +553,13 @@ def written_weighed(weighed: Weighed) -> Parts:
     return Parts(facts, series)
 
 
-def read_weighed(reader: PartsReader, operator: Operator, unit: int) -> Weighed:
+def read_measurements(reader: PartsReader, operator: Operator, unit: int) -> Measurements:
     """The measurements that were written about these queries; anything else is an `InvalidRelease`."""
     margins = _margins(reader, operator)
     indices = reader.row("indices", np.int64)
     if not 1 <= indices.size <= _LIMIT:
         raise damaged("indices", f"must be of 1 to {_LIMIT} rounds")
-    return Weighed(
+    return Measurements(
         operator=operator,
         unit=unit,
         grain=reader.integer("grain", low=1, high=_LARGEST_GRAIN),
@@ -593,7 +591,7 @@ class WeightsRelease(WorkloadRelease):
     """Measurements of a total, of sums along axes, and of queries that were chosen, round by round.
 
     All answers are those of one synthetic mass over the universe, which follows from the measurements and
-    is made when first asked for. Standard errors are one model for all queries; bounds are guaranteed for
+    is computed when first used. Standard errors are one model for all queries; bounds are guaranteed for
     all of them at once.
     """
 
@@ -601,7 +599,7 @@ class WeightsRelease(WorkloadRelease):
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("HLM12",)}
     max_series: ClassVar[int] = 6
 
-    weighed: Weighed
+    weighed: Measurements
 
     @property
     def values(self) -> Floats:
@@ -630,12 +628,10 @@ class WeightsRelease(WorkloadRelease):
         return Answer(value, lambda: self.weighed.spread, bounds, least)
 
     def error(self, beta: float) -> float:
-        """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
         return self.weighed.error(float(failure(beta)))
 
     @property
     def story(self) -> str:
-        """What was chosen, and by which released numbers."""
         rounds, rows = self.weighed.indices.size, max(0, round(self.weighed.total / self.weighed.unit))
         return (
             f"For a total of about {rows:,} rows it took {rounds:,} round{'s' * (rounds > 1)}; "
@@ -645,26 +641,26 @@ class WeightsRelease(WorkloadRelease):
     @property
     def spent(self) -> Fraction:
         """What the noise costs between neighbours, by the better of pure and zero-concentrated accounting."""
-        return spent_by(self.weighed, self.guarantee)
+        return compute_cost(self.weighed, self.guarantee)
 
     def on(self, arrays: Any) -> WeightsRelease:
         """The same release, computed with another array library: `arrays` is any float array of it."""
         return replace(self, weighed=replace(self.weighed, arrays=arrays))
 
     def parts(self) -> Parts:
-        return written_weighed(self.weighed)
+        return format_measurements(self.weighed)
 
     @classmethod
     def from_parts(
         cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
     ) -> Self:
         reader = PartsReader(parts)
-        reader.expect(facts=WEIGHED_FACTS, series=WEIGHED_SERIES)
-        weighed = read_weighed(reader, queries.over(universe), unit=1)
+        reader.expect(facts=MEASUREMENT_FACTS, series=MEASUREMENT_SERIES)
+        weighed = read_measurements(reader, queries.over(universe), unit=1)
         return cls(queries=queries, universe=universe, guarantee=guarantee, weighed=weighed)
 
 
-def spent_by(weighed: Weighed, guarantee: Guarantee | None, *, row: int = 1) -> Fraction:
+def compute_cost(weighed: Measurements, guarantee: Guarantee | None, *, row: int = 1) -> Fraction:
     """The epsilon that measurements cost between the neighbours of a guarantee, at its delta.
 
     A row has a mass of at most `row`. Zero-concentrated losses are converted at the guarantee's delta: if

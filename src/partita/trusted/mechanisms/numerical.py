@@ -27,20 +27,20 @@ from partita.public.queries.operator import Structured, exact_product, exact_sum
 from partita.public.queries.queries import Queries
 from partita.public.workload.decomposition import (
     FINEST,
-    Decomposed,
+    ClassesAndValue,
     DecomposedSpace,
-    Graded,
+    GradedQueries,
     Method,
     Space,
-    checked_method,
+    build_space,
+    check_method,
+    choose_grid,
+    choose_octaves,
+    choose_shared_top,
+    find_octaves,
     grade_factors,
-    grid_of,
-    octave_of,
     octave_tops,
-    shared_top,
-    space_of,
     spread_masses,
-    top_octave,
 )
 from partita.public.workload.numerical import (
     MOST_CELLS,
@@ -52,9 +52,9 @@ from partita.public.workload.numerical import (
     TruncationRelease,
 )
 from partita.public.workload.release import Change
-from partita.public.workload.weights import MOST_ROUNDS, Weighed, WeightsBudget
+from partita.public.workload.weights import MOST_ROUNDS, Measurements, WeightsBudget
 from partita.trusted.mechanisms.base import check_scale
-from partita.trusted.mechanisms.weights import check_scales, scales_of, warm_axes, weigh
+from partita.trusted.mechanisms.weights import check_scales, noise_scales, warm_axes, weigh
 from partita.trusted.mechanisms.workload import WorkloadMechanism
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
@@ -77,7 +77,7 @@ class NumericalMechanism(WorkloadMechanism, ABC):
 
 
 @frozen(kw_only=True)
-class WeighingMechanism(NumericalMechanism, ABC):
+class WeightsMechanism(NumericalMechanism, ABC):
     """A mechanism that answers graded queries by private multiplicative weights.
 
     `decomposition` says over which cells: "none" is the universe itself; "hat" and "binary" are classes by
@@ -90,23 +90,23 @@ class WeighingMechanism(NumericalMechanism, ABC):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, decomposition=checked_method(self.decomposition))
+        freeze(self, decomposition=check_method(self.decomposition))
         self._check_sizes()
 
     @property
     @abstractmethod
-    def widest(self) -> Graded:
+    def widest(self) -> GradedQueries:
         """The graded queries, if every row had the largest weight of the universe."""
 
     @property
-    def weighing(self) -> Fraction:
+    def weights_epsilon(self) -> Fraction:
         """The epsilon of the weights."""
         return self.epsilon
 
     @property
     def budget(self) -> WeightsBudget:
         """How it is shared among the total, the first guess and the rounds."""
-        return WeightsBudget(epsilon=self.weighing, delta=self.delta, rounds=self.rounds)
+        return WeightsBudget(epsilon=self.weights_epsilon, delta=self.delta, rounds=self.rounds)
 
     @property
     def uses_delta(self) -> bool:
@@ -116,7 +116,7 @@ class WeighingMechanism(NumericalMechanism, ABC):
     @cached_property
     def space(self) -> Space:
         """The cells that are weighed."""
-        return space_of(self.operator, self.decomposition)
+        return build_space(self.operator, self.decomposition)
 
     @property
     def change(self) -> Change:
@@ -124,9 +124,9 @@ class WeighingMechanism(NumericalMechanism, ABC):
         return Change.of(self.neighbors, contributions=self.contributions, row=self.space.most)
 
     @cached_property
-    def decomposed(self) -> Decomposed | None:
+    def decomposed(self) -> ClassesAndValue | None:
         """The classes and the value of the queries, if the cells are made of these."""
-        return Decomposed.of(self.operator) if isinstance(self.space, DecomposedSpace) else None
+        return ClassesAndValue.of(self.operator) if isinstance(self.space, DecomposedSpace) else None
 
     def masses(self, points: PointCounts) -> NDArray[Any]:
         """The mass in each cell: counts of rows, or values laid on knots."""
@@ -134,8 +134,8 @@ class WeighingMechanism(NumericalMechanism, ABC):
             return self.counts(points)
         return points.folded(partial(_masses, self.decomposed, self.space))
 
-    def weighed(self, graded: Graded, points: PointCounts, session: Noise) -> Weighed:
-        """The graded queries answered by multiplicative weights, for `weighing` between neighbours."""
+    def measure(self, graded: GradedQueries, points: PointCounts, session: Noise) -> Measurements:
+        """The graded queries answered by multiplicative weights, for `weights_epsilon` between neighbours."""
         return weigh(
             self.masses(points),
             operator=graded,
@@ -191,10 +191,10 @@ class WeighingMechanism(NumericalMechanism, ABC):
     def _check(self) -> None:
         for rounds in (self.budget.rounds or 1, self.budget.rounds or MOST_ROUNDS):
             rates = self.budget.rates(rounds, self._axes)
-            check_scales(scales_of(rates, self.change, self.space.whole), self.epsilon)
+            check_scales(noise_scales(rates, self.change, self.space.whole), self.epsilon)
 
 
-def _masses(decomposed: Decomposed, space: DecomposedSpace, places: UInts, counts: Ints) -> NDArray[Any]:
+def _masses(decomposed: ClassesAndValue, space: DecomposedSpace, places: UInts, counts: Ints) -> NDArray[Any]:
     """Values laid on the knots of their classes."""
     cells, values = decomposed.cells(places), decomposed.values(places)
     table = spread_masses(space.decomposition, cells, values, counts, math.prod(space.classes.shape))
@@ -218,9 +218,9 @@ class QueryRows(Protocol):
         """The sum of min(w, cut) of each query, in units, as Python ints."""
 
 
-def rows_of(operator: Structured, points: PointCounts) -> QueryRows:
+def query_rows(operator: Structured, points: PointCounts) -> QueryRows:
     """By classes where queries are products of zeros and ones and one value, else point by point."""
-    decomposed = Decomposed.of(operator)
+    decomposed = ClassesAndValue.of(operator)
     if decomposed is not None and decomposed.classes.binary and decomposed.classes.cells <= _MOST_AT_ONCE:
         return ClassRows(decomposed, points)
     return PointRows(operator, points)
@@ -246,7 +246,7 @@ class PointRows:
 class ClassRows:
     """Values summed up by classes first: a query adds up the classes that it asks for."""
 
-    decomposed: Decomposed
+    decomposed: ClassesAndValue
     points: PointCounts
 
     def octaves(self, tops: tuple[int, ...]) -> Ints:
@@ -278,7 +278,7 @@ def _octaves(operator: Structured, tops: tuple[int, ...], places: UInts, counts:
     found = np.zeros((len(operator), len(tops)), np.int64)
     queries = np.arange(len(operator))[:, np.newaxis]
     for weights, times in weight_blocks(operator, places, counts):
-        _count(found, queries, octave_of(weights, tops), times)
+        _count(found, queries, find_octaves(weights, tops), times)
     return found
 
 
@@ -289,13 +289,13 @@ def _sums(operator: Structured, cuts: NDArray[Any], places: UInts, counts: Ints)
     return total
 
 
-def _class_octaves(decomposed: Decomposed, tops: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
+def _class_octaves(decomposed: ClassesAndValue, tops: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
     table = np.zeros((decomposed.classes.cells, len(tops)), np.int64)
-    _count(table, decomposed.cells(places), octave_of(decomposed.values(places), tops), counts)
+    _count(table, decomposed.cells(places), find_octaves(decomposed.values(places), tops), counts)
     return table
 
 
-def _class_sums(decomposed: Decomposed, cut: int, places: UInts, counts: Ints) -> NDArray[Any]:
+def _class_sums(decomposed: ClassesAndValue, cut: int, places: UInts, counts: Ints) -> NDArray[Any]:
     values = _cut(decomposed.values(places), np.array(cut, object))
     cells, largest = decomposed.cells(places), decomposed.value.largest
     return exact_sums(values, counts, cells, largest, decomposed.classes.cells).astype(object)
@@ -350,16 +350,16 @@ class Truncation:
         return self._finest * self.contributions / self.rate
 
     def cut(self, rows: QueryRows, session: Noise) -> OctaveCounts:
-        """Count octaves, read the thresholds off what is released of them, and sum what lies below."""
+        """Count octaves, choose thresholds from the released counts, and sum what lies below."""
         noisy = session.add(rows.octaves(self.tops), self.octave_scale)
-        cuts = np.array(self.tops, dtype=object)[top_octave(noisy, self.octave_scale)]
+        cuts = np.array(self.tops, dtype=object)[choose_octaves(noisy, self.octave_scale)]
         return OctaveCounts(noisy, self._noisy_sums(rows.sums(cuts), cuts, session))
 
     def _noisy_sums(self, sums: NDArray[Any], cuts: NDArray[Any], session: Noise) -> NDArray[Any]:
         """Sums on their grids, with noise in proportion to their thresholds; those cut at 0 are 0."""
         noisy = np.zeros(cuts.size, dtype=object)
         there = np.flatnonzero(cuts)
-        grids = np.array([grid_of(cut) for cut in cuts[there]], dtype=object)
+        grids = np.array([choose_grid(cut) for cut in cuts[there]], dtype=object)
         finer = (self._finest // (cuts[there] // grids)).astype(np.int64)
         noisy[there] = session.add(sums[there] // grids, self.sum_scale, parts=finer)
         return noisy
@@ -398,16 +398,14 @@ class TruncatingMechanism(NumericalMechanism, ABC):
 
     def predicted_error(self, rows: int) -> float:
         """The standard error of the noise on a query whose largest weight is that of the universe."""
-        finest = grid_of(octave_tops(self.operator.highest)[-1])
+        finest = choose_grid(octave_tops(self.operator.highest)[-1])
         spread = math.sqrt(laplace_variance(self.truncation.sum_scale))
         return spread * finest / self.operator.granularity
 
     def predicted_numbers(self, rows: int) -> int:
-        """The octaves and the sum of each query."""
         return len(self.operator) * (len(self.truncation.tops) + 1)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """How epsilon is shared out."""
         return (
             f"every query is cut at a threshold of its own, one of {len(self.truncation.tops)}",
             f"epsilon {float(self.rate):.6g} for a threshold, and as much for the sum below it",
@@ -416,7 +414,7 @@ class TruncatingMechanism(NumericalMechanism, ABC):
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> TruncationRelease:
         """Cut every query, and sum it."""
         data, session = self.fitting(points), noise.session()
-        made = self.truncation.cut(rows_of(self.operator, data), session)
+        made = self.truncation.cut(query_rows(self.operator, data), session)
         return TruncationRelease(
             octaves=made.octaves,
             sums=made.sums,
@@ -460,7 +458,7 @@ class ComposedTruncation(TruncatingMechanism):
     Error:     O(max_t w(t) |Q| / epsilon) pure, O(max_t w(t) sqrt(|Q| log 1/delta) / epsilon) with delta.
     Proof:     docs/proofs/composition.md (truncations side by side, the best of three theorems)
 
-    Weights are only looked at where rows are, so that the universe may be of any size.
+    Weights are evaluated at rows only, so that the universe may be of any size.
     """
 
     name: ClassVar[str] = "composition"
@@ -481,7 +479,6 @@ class ComposedTruncation(TruncatingMechanism):
         return self.composition.rate
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """How epsilon is shared out, and by which theorem."""
         rule = f"Queries share the budget by {self.composition.rule} composition."
         return (*super().plan_lines(rows), rule)
 
@@ -489,7 +486,7 @@ class ComposedTruncation(TruncatingMechanism):
 def decomposed(classes: Queries, *, g: Queries | str) -> Queries:
     """The queries f_w(class) g(row) for every f_w of `classes`; g is a column of numbers, or one query.
 
-    Mechanisms for numerical queries take them apart again: `decomposition` says how, "hat" or "binary".
+    Mechanisms for numerical queries decompose them again: by "hat" or "binary", as `decomposition` says.
 
     >>> from partita.public.queries.language import ranges
     >>> decomposed(ranges("age"), g="income")
@@ -513,7 +510,7 @@ _FINDING: Final = Fraction(1, 20)  # share of the shared threshold: an octave mo
 
 @final
 @frozen(kw_only=True)
-class GlobalTruncation(WeighingMechanism):
+class GlobalTruncation(WeightsMechanism):
     """Publish once; the sum of every query, cut at about the largest weight of any query at any row.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
@@ -524,12 +521,12 @@ class GlobalTruncation(WeighingMechanism):
     name: ClassVar[str] = "global-truncation"
 
     @property
-    def widest(self) -> Graded:
+    def widest(self) -> GradedQueries:
         """Each query cut at the last threshold."""
         return self.space.cut(self.space.tops[-1])
 
     @property
-    def weighing(self) -> Fraction:
+    def weights_epsilon(self) -> Fraction:
         """What is left for the weights: nineteen parts of twenty."""
         return self.epsilon * (1 - _FINDING)
 
@@ -542,9 +539,9 @@ class GlobalTruncation(WeighingMechanism):
         """Count rows by the octave of their largest weight, and weigh queries cut where these end."""
         data, session = self.fitting(points), noise.session()
         octaves = session.add(self._octaves(data), self.octave_scale)
-        top = shared_top(octaves, self.octave_scale, self.space.tops)
+        top = choose_shared_top(octaves, self.octave_scale, self.space.tops)
         return GlobalTruncationRelease(
-            weighed=self.weighed(self.space.cut(top), data, session),
+            weighed=self.measure(self.space.cut(top), data, session),
             octaves=octaves,
             octave_scale=self.octave_scale,
             **self._release_facts(session),
@@ -557,8 +554,7 @@ class GlobalTruncation(WeighingMechanism):
 
     def _octaves(self, points: PointCounts) -> Ints:
         """How many rows have their largest weight in each octave."""
-        peaks = _Peaks(self.operator, self.decomposed)
-        return points.folded(partial(_octave_counts, peaks, self.space.tops))
+        return points.folded(partial(_octave_counts, _Peaks(self.operator, self.decomposed), self.space.tops))
 
     def _check(self) -> None:
         """The noise on octaves must be one that can be drawn, too."""
@@ -570,26 +566,26 @@ class _Peaks(NamedTuple):
     """The largest weights of points."""
 
     operator: Structured
-    decomposed: Decomposed | None
+    decomposed: ClassesAndValue | None
 
     def at(self, places: UInts, counts: Ints) -> NDArray[Any]:
-        """The largest weight of each; if values are decomposed, its value if its class is asked for."""
+        """The largest weight of each; if values are decomposed, its value if some query has its class."""
         if self.decomposed is None:
             found = [weights.max(axis=0) for weights, _ in weight_blocks(self.operator, places, counts)]
             return np.concatenate([np.zeros(0, np.int64), *found])
-        return np.where(self.decomposed.asked(places), self.decomposed.values(places), 0)
+        return np.where(self.decomposed.weighs(places), self.decomposed.values(places), 0)
 
 
 def _octave_counts(peaks: _Peaks, tops: tuple[int, ...], places: UInts, counts: Ints) -> Ints:
     """How many rows have their largest weight in each octave."""
     found = np.zeros(len(tops), np.int64)
-    np.add.at(found, octave_of(peaks.at(places, counts), tops), counts)
+    np.add.at(found, find_octaves(peaks.at(places, counts), tops), counts)
     return found
 
 
 @final
 @frozen(kw_only=True)
-class InstanceTruncation(WeighingMechanism):
+class InstanceTruncation(WeightsMechanism):
     """Publish once; the sum of every query, each cut at about its own largest weight among the rows.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
@@ -609,20 +605,20 @@ class InstanceTruncation(WeighingMechanism):
         super()._convert()
 
     @property
-    def widest(self) -> Graded:
+    def widest(self) -> GradedQueries:
         """Counts above every threshold, and queries cut at every threshold."""
         return self.space.joint
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> InstanceTruncationRelease:
         """Weigh counts and cut queries together; thresholds follow from what is released."""
         data, session = self.fitting(points), noise.session()
-        weighed = self.weighed(self.space.joint, data, session)
+        weighed = self.measure(self.space.joint, data, session)
         return InstanceTruncationRelease(weighed=weighed, rule=self.rule, **self._release_facts(session))
 
 
 @final
 @frozen(kw_only=True)
-class Normalization(WeighingMechanism):
+class Normalization(WeightsMechanism):
     """Publish once; the sum of every query, answered over its largest weight and scaled back.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
@@ -633,12 +629,12 @@ class Normalization(WeighingMechanism):
     name: ClassVar[str] = "normalization"
 
     @property
-    def widest(self) -> Graded:
+    def widest(self) -> GradedQueries:
         """Each query over its largest weight."""
         return self.space.whole
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> NormalizationRelease:
         """Weigh the graded queries."""
         data, session = self.fitting(points), noise.session()
-        weighed = self.weighed(self.space.whole, data, session)
+        weighed = self.measure(self.space.whole, data, session)
         return NormalizationRelease(weighed=weighed, **self._release_facts(session))

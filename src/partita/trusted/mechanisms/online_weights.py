@@ -51,11 +51,11 @@ from partita.public.queries.operator import Structured
 from partita.public.queries.product import Stack
 from partita.public.queries.queries import Queries, Universe
 from partita.public.workload.release import Change, NoisyUnits
-from partita.public.workload.weights import Margin, Scales, Weighed
+from partita.public.workload.weights import Margin, Measurements, Scales
 from partita.storage import SqliteFormat, SqliteWriter
 from partita.trusted.durable.stream import Writer
 from partita.trusted.mechanisms.base import check_scale, fitting_points
-from partita.trusted.mechanisms.weights import margins_for
+from partita.trusted.mechanisms.weights import choose_margins
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts, Points
@@ -213,7 +213,7 @@ class OnlineAccount:
     """Counts the acts of a session before they happen: in its file, and in the ledger if there is one.
 
     The ledger's number only ever rises, so a session file that is an old copy is refused, and so is a
-    session that was opened again elsewhere. The file says that a ledger pays before it does: a copy cannot
+    session that was opened again elsewhere. The file records that a ledger pays before it does: a copy cannot
     be opened without it.
     """
 
@@ -242,7 +242,7 @@ class OnlineAccount:
         return OnlineAccount(store, writer)
 
     def act(self) -> int:
-        """Count one more act wherever it is counted; only then may it draw and answer. Its number."""
+        """Count one more act in the file and in the ledger, before it draws and answers; its number."""
         number = self._store.act()
         if self._writer is not None:
             with _explain_forks(self._store):
@@ -377,10 +377,10 @@ class OnlineTerms:
 
     @property
     def axes(self) -> list[int]:
-        """The axes that the first guess looks at."""
+        """The axes along which the first guess is measured."""
         return [axis for axis, width in enumerate(self.universe.shape) if width > 1]
 
-    def refined(self, operator: Structured) -> Structured:
+    def refine(self, operator: Structured) -> Structured:
         """A query in the session's units, if it is a single one and its weights fit the session."""
         number, fix = len(operator), "rescale it, or open with other terms"
         check(number == 1, "query", "must be one query at a time", given=number, fix=fix)
@@ -389,7 +389,7 @@ class OnlineTerms:
         between = 0 <= operator.lowest <= operator.highest <= operator.granularity
         check(between, "query", "must have weights from 0 to 1", given=number, fix=fix)
         finer = self.granularity // operator.granularity
-        return operator.multiplied(finer, finer)
+        return operator.multiply(finer, finer)
 
     def to_text(self) -> str:
         """All terms as one line; a session is opened again with the same line only."""
@@ -493,19 +493,19 @@ class WeightsSession:
         Raises `BudgetExceeded` when all updates are spent: `public` goes on answering.
         """
         stored = self._normalize(query)
-        operator = self._fitting(stored)
+        operator = self._operator(stored)
         with self._lock:
             self._check_process()
             run = self._open_run()
             truth = int(operator.answers_at(self._points.places, self._points.counts)[0])
             guess = self._guess(operator)
             if not run.is_above(abs(truth - round(guess * self.terms.granularity))):
-                return self._close_enough(guess)
+                return self._guess_answer(guess)
             return self._measure(stored, truth)
 
     def public(self, query: Queries) -> Answer:
         """The answer of the guess, which costs nothing; how far it is off is not known."""
-        value = self._guess(self._fitting(self._normalize(query)))
+        value = self._guess(self._operator(self._normalize(query)))
         return Answer(value, lambda: math.inf, lambda _: (0.0, math.inf))
 
     def close(self) -> None:
@@ -540,7 +540,7 @@ class WeightsSession:
         units = NoisyUnits(np.array([noisy], object), self.terms.granularity, self.terms.scales.answer)
         return units.answer(0, least=0.0)
 
-    def _close_enough(self, guess: float) -> Answer:
+    def _guess_answer(self, guess: float) -> Answer:
         """The guess, which was not above the threshold: off by that, two noises and rounding at most."""
         terms = self.terms
 
@@ -559,14 +559,14 @@ class WeightsSession:
         terms, points = self.terms, self._points
         total = int(self._noise.add(points.total, terms.scales.total))
         loudness = max(1, total) / float(terms.scales.marginal)
-        margins = margins_for(terms.universe.shape, terms.axes, loudness)
+        margins = choose_margins(terms.universe.shape, terms.axes, loudness)
         marginals: list[int] = []
         for margin in margins:
             marginals += self._noise.add(_bin_counts(points, margin), terms.scales.marginal).tolist()
         axes, bins = [margin.axis for margin in margins], [margin.bins for margin in margins]
         self._store.begin(FirstGuess(total=total, axes=axes, bins=bins, marginals=marginals))
 
-    def _load(self) -> Weighed:
+    def _load(self) -> Measurements:
         """All measurements; the first query is the total, which no run has measured."""
         first, updates = self._store.first_guess, self._store.updates()
         if first is None:
@@ -577,8 +577,8 @@ class WeightsSession:
         shape = self.terms.universe.shape
         try:
             queries = [total(), *(queries_from(update.query) for update in updates)]
-            return Weighed(
-                operator=Stack([self._fitting(query) for query in queries]),
+            return Measurements(
+                operator=Stack([self._operator(query) for query in queries]),
                 unit=1,
                 grain=1,
                 total=first.total,
@@ -601,8 +601,8 @@ class WeightsSession:
         check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
         return queries_from(query.settled(self.terms.universe).to_json())
 
-    def _fitting(self, query: Queries) -> Structured:
-        return self.terms.refined(query.over(self.terms.universe))
+    def _operator(self, query: Queries) -> Structured:
+        return self.terms.refine(query.over(self.terms.universe))
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:

@@ -20,13 +20,13 @@ from partita.public.workload.release import Change
 from partita.public.workload.weights import (
     MOST_ROUNDS,
     Margin,
+    Measurements,
     Rates,
     Scales,
-    Weighed,
     WeightsBudget,
     WeightsRelease,
-    grain_of,
-    steps_of,
+    choose_grain,
+    count_grains,
 )
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.mechanisms.workload import WorkloadMechanism
@@ -48,20 +48,20 @@ def weigh(
     budget: WeightsBudget,
     session: Noise,
     arrays: Any = None,
-) -> Weighed:
+) -> Measurements:
     """Measure the total, sums along axes, and in every round a query that the guess answers badly.
 
     `data` has the mass of every cell, a row counting `unit`; neighbours differ by `change`. It costs the
     budget between them. The number of rounds and the bins are chosen from the noisy total.
     """
-    truth = operator.answers(data) // grain_of(change.of_answer(operator))
+    truth = operator.answers(data) // choose_grain(change.of_answer(operator))
     total = int(session.add(int(data.sum()), change.of_total / budget.total))
-    plan = planned(max(1.0, total / unit), operator, unit, change, budget)
+    plan = plan_measurements(max(1.0, total / unit), operator, unit, change, budget)
     marginals = [session.add(margin.sums(data), plan.scales.marginal) for margin in plan.margins]
-    weighed = Weighed(
+    weighed = Measurements(
         operator=operator,
         unit=unit,
-        grain=grain_of(change.of_answer(operator)),
+        grain=choose_grain(change.of_answer(operator)),
         total=total,
         margins=plan.margins,
         marginals=np.concatenate([np.zeros(0, np.int64), *marginals]),
@@ -73,14 +73,14 @@ def weigh(
     return _rounds(truth, weighed, plan.rounds, session)
 
 
-def _rounds(truth: NDArray[Any], weighed: Weighed, rounds: int, session: Noise) -> Weighed:
+def _rounds(truth: NDArray[Any], weighed: Measurements, rounds: int, session: Noise) -> Measurements:
     """Choose a query that the guess answers badly, measure it, and guess again; the last guess is settled."""
-    fit = weighed.settled(_FIRST_STEPS) if rounds > 1 else None
+    fit = weighed.fit_mass(_FIRST_STEPS) if rounds > 1 else None
     for left in range(rounds, 0, -1):
         guess = weighed.x if fit is None else fit.x
-        off = abs(truth - weighed.rounded(weighed.answered(guess)))
+        off = abs(truth - weighed.to_grains(weighed.answer_from(guess)))
         index = int(session.exponential(off, weighed.scales.selection))
-        weighed = weighed.grown(index, int(session.add(int(truth[index]), weighed.scales.answer)))
+        weighed = weighed.add_round(index, int(session.add(int(truth[index]), weighed.scales.answer)))
         fit = fit.with_blocks(weighed.blocks).climb(_STEPS) if fit is not None and left > 2 else None
     return weighed
 
@@ -93,15 +93,15 @@ class MeasurementPlan(NamedTuple):
     scales: Scales
 
 
-def planned(
+def plan_measurements(
     rows: float, operator: Operator, unit: int, change: Change, budget: WeightsBudget
 ) -> MeasurementPlan:
     """What suits about so many rows, as the noisy total has them."""
     axes = warm_axes(operator.shape, budget)
     rounds = budget.rounds_for(rows, len(operator), len(axes), change.of_cells / unit)
     rates = budget.rates(rounds, len(axes))
-    scales = scales_of(rates, change, operator)
-    margins = margins_for(operator.shape, axes, rows * unit / float(scales.marginal))
+    scales = noise_scales(rates, change, operator)
+    margins = choose_margins(operator.shape, axes, rows * unit / float(scales.marginal))
     return MeasurementPlan(rounds, margins, scales)
 
 
@@ -110,10 +110,10 @@ def warm_axes(shape: tuple[int, ...], budget: WeightsBudget) -> list[int]:
     return [axis for axis, width in enumerate(shape) if width > 1 and budget.warm]
 
 
-def scales_of(rates: Rates, change: Change, operator: Operator) -> Scales:
+def noise_scales(rates: Rates, change: Change, operator: Operator) -> Scales:
     """The noise that each look needs for what it may cost."""
     reach = change.of_answer(operator)
-    answer = steps_of(reach, grain_of(reach))
+    answer = count_grains(reach, choose_grain(reach))
     return Scales(
         total=change.of_total / rates.total,
         marginal=change.of_cells / rates.marginal if rates.marginal else Fraction(1),
@@ -128,7 +128,7 @@ def check_scales(scales: Scales, epsilon: Fraction) -> None:
         check_scale(scale, epsilon)
 
 
-def margins_for(shape: tuple[int, ...], axes: list[int], loudness: float) -> tuple[Margin, ...]:
+def choose_margins(shape: tuple[int, ...], axes: list[int], loudness: float) -> tuple[Margin, ...]:
     """Bins along each axis, where all rows together are so many times the noise of a bin."""
     most = min(_MOST_BINS, int(min(loudness, 1e9) / _FULL_BIN))
     return tuple(Margin(shape, axis, max(1, min(shape[axis], most))) for axis in axes)
@@ -183,7 +183,7 @@ class MultiplicativeWeights(WorkloadMechanism):
         fix = 'choose coarser domains or fewer columns, or use "linear" or "composition"'
         check(self.universe.size <= _MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         for rounds in (1, self.budget.rounds or MOST_ROUNDS):
-            scales = scales_of(self.budget.rates(rounds, self._axes), self.change, self.operator)
+            scales = noise_scales(self.budget.rates(rounds, self._axes), self.change, self.operator)
             check_scales(scales, self.epsilon)
 
     @property
@@ -219,7 +219,7 @@ class MultiplicativeWeights(WorkloadMechanism):
 
     def predicted_numbers(self, rows: int) -> int:
         """The total, a number for each bin, and two for each round."""
-        plan = planned(rows, self.operator, 1, self.change, self.budget)
+        plan = plan_measurements(rows, self.operator, 1, self.change, self.budget)
         return 1 + sum(margin.bins for margin in plan.margins) + 2 * plan.rounds
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class LinearQueries(Mechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, queries=_rows(self.queries))
+        freeze(self, queries=_parse_rows(self.queries))
 
     def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
@@ -113,7 +113,7 @@ class LinearQueries(Mechanism):
         return Sparse((self.size,), len(self.queries), rows, cells, weights[rows, cells], self.granularity)
 
 
-def _rows(queries: Any) -> Rows:
+def _parse_rows(queries: Any) -> Rows:
     """The queries, exactly: a table of at most 2^20 weights, not all zero, with a moderate denominator."""
     table = queries.tolist() if isinstance(queries, np.ndarray) else queries
     listed = isinstance(table, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in table)
@@ -145,7 +145,7 @@ _MOST_CELLS: Final = 2**24  # up to here an array of all cells is faster than we
 class WorkloadMechanism(Private, ABC):
     """An (epsilon, delta)-DP release of answers to linear queries about points.
 
-    `delta` is what is spent: 0 where a larger one would buy nothing.
+    `delta` is the delta that is spent: 0 if a larger one would not lower noise.
     """
 
     name: ClassVar[str]
@@ -171,7 +171,7 @@ class WorkloadMechanism(Private, ABC):
         self._check_weights()
 
     def _return_delta(self) -> None:
-        """Spend no delta that buys nothing; called when all parameters are set."""
+        """Spend no delta that does not lower noise; called when all parameters are set."""
         if self.delta and not self.uses_delta:
             freeze(self, delta=Fraction(0))
 
@@ -316,7 +316,6 @@ class LinearWorkload(NoisyWorkload):
         return len(self.operator)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
-        """How the budget is shared among the queries."""
         scale, rule, number = (
             self.scale / self.operator.granularity,
             self.composition.rule,
@@ -380,7 +379,6 @@ class ProjectedLaplace(NoisyWorkload):
 
     @property
     def why(self) -> str:
-        """Which theorem the noise follows."""
         rule = self.composition.rule
         return f"the noise of each answer follows {rule} composition, which asks for the least"
 

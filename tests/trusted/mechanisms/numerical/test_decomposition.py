@@ -18,13 +18,13 @@ from partita.public.queries.queries import Queries, Universe
 from partita.public.queries.ranges import Sparse
 from partita.public.workload.decomposition import (
     Binary,
-    Decomposed,
+    ClassesAndValue,
     DecomposedSpace,
     Decomposition,
-    Graded,
+    GradedQueries,
     Hat,
     Method,
-    space_of,
+    build_space,
     spread_masses,
 )
 from partita.testing import ZeroNoise
@@ -181,7 +181,7 @@ def test_products_are_taken_apart() -> None:
         (weights("income", lambda v: v % 7, bound=6) * ranges("age"), 55),
     ]:
         operator = queries.over(universe)
-        found = Decomposed.of(operator)
+        found = ClassesAndValue.of(operator)
         assert found is not None
         assert len(found.classes) == len(operator) == classes
         assert found.value_axes == (0,)
@@ -191,7 +191,7 @@ def test_taken_apart_they_are_the_same_queries() -> None:
     """f_w of the class times g of the row is the weight of the row, query by query."""
     universe = Universe(["income", "sex", "age"], [Integer(0, 9), Category(["f", "m"]), Integer(0, 4)])
     operator = (marginal("sex") * power("income", 2) * prefixes("age") * Fraction(1, 2)).over(universe)
-    found = Decomposed.of(operator)
+    found = ClassesAndValue.of(operator)
     assert found is not None
     places = np.stack(np.unravel_index(np.arange(universe.size), universe.shape), axis=1).astype(np.uint64)
 
@@ -207,9 +207,9 @@ def test_what_is_no_product_is_refused_by_name_or_weighed_as_it_is() -> None:
     universe = Universe(["t", "u"], [Integer(0, 9), Integer(0, 9)])
     for queries in (value("t") + value("u"), ranges("t") * value("t"), total()):
         operator = queries.over(universe)
-        assert not isinstance(space_of(operator, "auto"), DecomposedSpace)
+        assert not isinstance(build_space(operator, "auto"), DecomposedSpace)
         with pytest.raises(InvalidParameter) as refused:
-            space_of(operator, "hat")
+            build_space(operator, "hat")
         assert refused.value.parameter == "decomposition"
 
 
@@ -241,7 +241,7 @@ def test_grading_costs_no_privacy(table: list[list[int]], counts: list[int], cel
     """A row more moves no graded answer down, and none up by more than the grade."""
     rows, spots = np.indices((len(table), 3)).reshape(2, -1)
     inner = Sparse((3,), len(table), rows, spots, np.array(table, object).reshape(-1))
-    graded = Graded(inner, np.maximum(inner.tops.astype(object), 1), grade)
+    graded = GradedQueries(inner, np.maximum(inner.tops.astype(object), 1), grade)
     more = [n + (c == cell) for c, n in enumerate(counts)]
 
     moved = graded.answers(np.array(more)) - graded.answers(np.array(counts))
@@ -252,7 +252,7 @@ def test_grading_costs_no_privacy(table: list[list[int]], counts: list[int], cel
 def test_graded_operators_are_linear_in_floats() -> None:
     """Answers and their adjoint agree with the rows, in units of the grade."""
     inner = (ranges("age", CLASSES) * value("income")).over(PEOPLE)
-    graded = Graded(inner, inner.tops.astype(object))
+    graded = GradedQueries(inner, inner.tops.astype(object))
     x = np.random.default_rng(1).random(inner.shape)
     y = np.array([1.0, -2.0, 0.5])
     rows = np.stack([graded.row(index, x).reshape(-1) for index in range(3)])

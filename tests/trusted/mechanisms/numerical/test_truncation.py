@@ -17,7 +17,7 @@ from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, best_rate
 from partita.public.queries.language import between, matrix, power, ranges, total, value, weights
 from partita.public.queries.queries import Queries, Universe
-from partita.public.workload.decomposition import grid_of, octave_of, octave_tops, top_octave
+from partita.public.workload.decomposition import choose_grid, choose_octaves, find_octaves, octave_tops
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -38,7 +38,7 @@ from partita.trusted.mechanisms.numerical import (
     PointRows,
     SingleTruncation,
     Truncation,
-    rows_of,
+    query_rows,
 )
 from partita.trusted.noise import Noise
 from partita.trusted.secret import Points
@@ -69,7 +69,7 @@ def _people(rows: list[tuple[int, int]], **stamp: Any) -> Points:
 def test_octaves_hold_every_weight(weight: int) -> None:
     """A weight lies above half of its top and not above the top."""
     tops = octave_tops(2**70)
-    top = tops[int(octave_of(np.array([weight], object), tops)[0])]
+    top = tops[int(find_octaves(np.array([weight], object), tops)[0])]
 
     assert weight <= top
     assert weight == 0 == top or 2 * weight > top
@@ -79,7 +79,7 @@ def test_octaves_hold_every_weight(weight: int) -> None:
 def test_rounding_to_the_grid_costs_no_privacy(exponent: int, total: int, change: int) -> None:
     """A sum that moves by at most the threshold moves on its grid by at most the threshold over the grid."""
     top = 1 << exponent
-    grid, moved = grid_of(top), min(change, top)
+    grid, moved = choose_grid(top), min(change, top)
 
     assert 0 <= (total + moved) // grid - total // grid <= top // grid
 
@@ -110,7 +110,7 @@ def test_sums_beyond_64_bits_are_exact() -> None:
 
     assert len(mine) == 31 * 98
     assert set(release.cuts[mine]) == {2**61}
-    assert {int(units) * grid_of(2**61) for units in release.sums[mine]} == {2**101}
+    assert {int(units) * choose_grid(2**61) for units in release.sums[mine]} == {2**101}
 
 
 class _Telling(RationalNoise):
@@ -128,7 +128,7 @@ class _Known:
     """What rows of the values 0, 1, 2 answer, worked out once."""
 
     def __init__(self, counts: Counts) -> None:
-        rows = rows_of(value("income").over(SMALL), _points(counts, SMALL))
+        rows = query_rows(value("income").over(SMALL), _points(counts, SMALL))
         self._octaves = rows.octaves((0, 1, 2))
         self._sums = {cut: rows.sums(np.array([cut], object)) for cut in (0, 1, 2)}
 
@@ -173,7 +173,7 @@ def test_the_law_of_thresholds_has_all_of_them() -> None:
     """With noise a threshold may be any; that of the largest row is the likeliest where it is clear."""
     found: dict[int, Fraction] = {}
     for (octaves, _), mass in _law(_small_truncation(), (0, 3, 0)).items():
-        cut = int(top_octave(np.array([octaves]), Fraction(1, 4))[0])
+        cut = int(choose_octaves(np.array([octaves]), Fraction(1, 4))[0])
         found[cut] = found.get(cut, Fraction(0)) + mass
 
     assert set(found) == {0, 1, 2}
@@ -430,7 +430,7 @@ def test_classes_and_points_give_the_same_numbers(rows: list[tuple[int, int]]) -
     """Octaves and sums by classes are those of all weights at all points, and of brute force."""
     operator = (ranges("age", [(0, 9), (5, 90), (7, 7)]) * value("income")).over(HUGE)
     points, tops = _people(rows), octave_tops(operator.highest)
-    fast = rows_of(operator, points)
+    fast = query_rows(operator, points)
     slow = PointRows(operator, points)
     cuts = np.array([2**20, 2**62, 0], object)
 

@@ -20,12 +20,12 @@ from partita.trusted.mechanisms.numerical import (
     GlobalTruncation,
     InstanceTruncation,
     Normalization,
-    WeighingMechanism,
+    WeightsMechanism,
 )
 from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
-WAYS: list[type[WeighingMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]
+WAYS: list[type[WeightsMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]
 SMALL = Universe(["age", "income"], [Integer(0, 9), Integer(0, 63)])
 LARGE = Universe(["age", "income"], [Integer(0, 15), Integer(0, 2**32)])
 CLASSES = [(0, 3), (2, 9), (5, 5), (8, 9)]

@@ -18,7 +18,14 @@ from partita.public.queries.language import ranges, value
 from partita.public.queries.queries import Universe
 from partita.public.sums.knots import clear_level, near_level
 from partita.public.workload import decomposition as hat
-from partita.public.workload.decomposition import Binary, Graded, Piece, PlainSpace, octave_of, shared_top
+from partita.public.workload.decomposition import (
+    Binary,
+    GradedQueries,
+    Piece,
+    PlainSpace,
+    choose_shared_top,
+    find_octaves,
+)
 from partita.public.workload.release import Change
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.mechanisms import numerical
@@ -26,17 +33,17 @@ from partita.trusted.mechanisms.numerical import (
     GlobalTruncation,
     InstanceTruncation,
     Normalization,
-    WeighingMechanism,
+    WeightsMechanism,
     _Peaks,
 )
-from partita.trusted.mechanisms.weights import planned, weigh
+from partita.trusted.mechanisms.weights import plan_measurements, weigh
 from partita.trusted.noise import Noise
 from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
 UNIVERSE = Universe(["age", "income"], [Integer(0, 1), Integer(0, 7)])
 QUERIES = ranges("age") * value("income")
-WAYS: list[type[WeighingMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]
+WAYS: list[type[WeightsMechanism]] = [Normalization, GlobalTruncation, InstanceTruncation]
 Row = tuple[int, int]
 Rows = tuple[Row, ...]
 
@@ -103,7 +110,7 @@ class _Second(ZeroNoise):
         return now - before, out
 
 
-def _release(mechanism: WeighingMechanism, rows: Rows, noise: Noise) -> Any:
+def _release(mechanism: WeightsMechanism, rows: Rows, noise: Noise) -> Any:
     before = np.array([axis.before for axis in UNIVERSE.axes])
     places = np.array(rows, np.int64).reshape(-1, 2) + before
     crowd = np.repeat(np.array([[0, 2], [0, 1], [1, 1], [1, 2]]) + before, 400, axis=0)
@@ -113,7 +120,7 @@ def _release(mechanism: WeighingMechanism, rows: Rows, noise: Noise) -> Any:
     return mechanism.release(data, noise=noise).parts().digest
 
 
-def _loss(mechanism: WeighingMechanism, one: Rows, other: Rows, seed: int) -> Fraction | float:
+def _loss(mechanism: WeightsMechanism, one: Rows, other: Rows, seed: int) -> Fraction | float:
     first = _First(tape_noise(EndlessTape(seed), path="numpy").session())
     output = _release(mechanism, one, first)
     second = _Second(first.looks)
@@ -136,14 +143,14 @@ def _pairs(neighbors: Neighbors, contributions: int) -> Iterator[tuple[Rows, Row
         yield from ((one, other) for one in people[::2] for other in people if one != other)
 
 
-def _mechanism(way: Any, **options: Any) -> WeighingMechanism:
-    made: WeighingMechanism = way(
+def _mechanism(way: Any, **options: Any) -> WeightsMechanism:
+    made: WeightsMechanism = way(
         **{"queries": QUERIES, "universe": UNIVERSE, "epsilon": 1, "rounds": 1, **options}
     )
     return made
 
 
-def _worst(mechanism: WeighingMechanism) -> Fraction | float:
+def _worst(mechanism: WeightsMechanism) -> Fraction | float:
     pairs = list(_pairs(mechanism.neighbors, mechanism.contributions))[:3]
     return max(_loss(mechanism, one, other, seed) for seed, (one, other) in enumerate(pairs))
 
@@ -181,7 +188,7 @@ def test_a_row_of_many_digits_costs_all_of_the_total(decomposition: Any) -> None
     assert int(more.looks[0][0][0] - total[0]) / scale == mechanism.budget.total
 
 
-def _crowd_loss(mechanism: WeighingMechanism, one: Any, other: Any, seed: object) -> Fraction | float:
+def _crowd_loss(mechanism: WeightsMechanism, one: Any, other: Any, seed: object) -> Fraction | float:
     """What neighbours cost that have so many rows in each cell of the universe."""
 
     def run(counts: Any, noise: Any) -> Any:
@@ -215,7 +222,7 @@ def test_the_noise_of_octaves_grows_with_what_neighbors_change(
     assert max(losses) == share
 
 
-def _first_look(mechanism: WeighingMechanism, rows: Rows) -> tuple[Any, Fraction]:
+def _first_look(mechanism: WeightsMechanism, rows: Rows) -> tuple[Any, Fraction]:
     """The numbers that get noise first, and its scale."""
     noise = _First(tape_noise(EndlessTape("octaves"), path="numpy").session())
     _release(mechanism, rows, noise)
@@ -228,14 +235,14 @@ def test_the_shared_threshold_follows_from_noisy_octaves(decomposition: Any, oct
     """Where one row would move the threshold, neighbours with the same noisy octaves have the same one."""
     mechanism = _mechanism(GlobalTruncation, decomposition=decomposition, epsilon=4)
     scale, tops = mechanism.octave_scale, mechanism.space.tops  # type: ignore[attr-defined]
-    below = next(v for v in range(8) if octave_of(np.array([v]), tops)[0] == len(tops) - 2)
+    below = next(v for v in range(8) if find_octaves(np.array([v]), tops)[0] == len(tops) - 2)
     crowd, border = {(0, 0): 400}, clear_level(scale, len(tops) - 1)
     if octave == "near":
         crowd, border = {**crowd, (0, below): 300}, near_level(scale)
     one, other = ({**crowd, (1, 7): rows} for rows in (border, border + 1))
     exact = [mechanism._octaves(_cells(counts)) for counts in (one, other)]  # type: ignore[attr-defined]
 
-    assert shared_top(exact[0], scale, tops) != shared_top(exact[1], scale, tops)
+    assert choose_shared_top(exact[0], scale, tops) != choose_shared_top(exact[1], scale, tops)
     assert max(_crowd_loss(mechanism, one, other, seed) for seed in range(3)) <= 4
 
 
@@ -252,7 +259,9 @@ def test_rounds_and_bins_follow_from_the_noisy_total(way: Any) -> None:
     mechanism = _mechanism(way, decomposition="none", rounds=None, epsilon=4)
 
     def plan(rows: int) -> Any:
-        return planned(rows, mechanism.widest, mechanism.space.unit, mechanism.change, mechanism.budget)
+        return plan_measurements(
+            rows, mechanism.widest, mechanism.space.unit, mechanism.change, mechanism.budget
+        )
 
     borders = [rows for rows in range(50, 400) if plan(rows) != plan(rows + 1)]
     assert borders
@@ -263,7 +272,7 @@ def test_rounds_and_bins_follow_from_the_noisy_total(way: Any) -> None:
 
 def _true_threshold(self: GlobalTruncation, points: Points) -> Any:
     """Octaves that all rows are said to be in, the one of the largest weight of all."""
-    peaks = octave_of(
+    peaks = find_octaves(
         _Peaks(self.operator, self.decomposed).at(points.places, points.counts), self.space.tops
     )
     counts = np.zeros(len(self.space.tops), np.int64)
@@ -272,9 +281,11 @@ def _true_threshold(self: GlobalTruncation, points: Points) -> Any:
 
 
 def _with_true_total(data: Any, **options: Any) -> Any:
-    """Graded by the true number of rows."""
+    """GradedQueries by the true number of rows."""
     operator = options.pop("operator")
-    many = Graded(operator.inner, operator.tops * (int(np.asarray(data).sum()) % 7 + 1), operator.granularity)
+    many = GradedQueries(
+        operator.inner, operator.tops * (int(np.asarray(data).sum()) % 7 + 1), operator.granularity
+    )
     return weigh(data, operator=many, **options)
 
 
@@ -290,7 +301,7 @@ def _doubled(self: Any, values: Any) -> Any:
         yield Piece(first + side, np.full(len(mass), self.unit))
 
 
-def _uncut(self: PlainSpace, top: int) -> Graded:
+def _uncut(self: PlainSpace, top: int) -> GradedQueries:
     return self._grade(self.operator, np.full(len(self.operator), top, object))
 
 

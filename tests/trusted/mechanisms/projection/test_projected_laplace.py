@@ -258,7 +258,7 @@ def test_projected_answers_are_closer_where_queries_outnumber_rows(seed: int) ->
 
 def test_an_uncertified_projection_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answers are then the noisy ones, with their own errors, and the story says so."""
-    monkeypatch.setattr(module, "closest", lambda hull, noisy, **_: hull.middle())
+    monkeypatch.setattr(module, "find_closest", lambda hull, noisy, **_: hull.middle())
     mechanism = ProjectedLaplace(queries=ranges("age"), universe=AGES, epsilon=1)
 
     release = mechanism.release(_ages(1000), noise=tape_noise(EndlessTape(1)))

@@ -55,7 +55,7 @@ def test_parts_make_the_same_release(queries: Queries, given: dict[str, Any]) ->
 
 def test_a_release_without_projection_stays_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noisy answers that could not be projected are read as they are, and not projected on the way."""
-    monkeypatch.setattr(module, "closest", lambda hull, noisy, **_: hull.middle())
+    monkeypatch.setattr(module, "find_closest", lambda hull, noisy, **_: hull.middle())
 
     again = _again(_release().parts())
 

@@ -15,7 +15,15 @@ from scipy.optimize import nnls
 
 from partita.public.queries.operator import Operator
 from partita.public.workload import projection as module
-from partita.public.workload.projection import Hull, Point, Projection, allowed_gap, closest, project, simplex
+from partita.public.workload.projection import (
+    Hull,
+    Point,
+    Projection,
+    allowed_gap,
+    find_closest,
+    project,
+    project_on_simplex,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -130,7 +138,7 @@ def test_simplex_projections_make_obtuse_angles(x: list[float], y: list[float], 
     other = np.array(y[: len(x)])
     other *= min(1.0, most / max(other.sum(), 1e-9))
 
-    found = simplex(given_x, most)
+    found = project_on_simplex(given_x, most)
 
     assert found.min() >= 0.0
     assert found.sum() <= most * (1 + 1e-9) + 1e-9
@@ -189,7 +197,7 @@ def test_rows_beyond_all_bounds_are_not_projected(rows: int) -> None:
 LAZY: dict[str, Any] = {
     "the middle": lambda hull, noisy, **_: hull.middle(),
     "no weights": lambda hull, noisy, **_: hull.at(np.zeros(hull.cells.size)),
-    "one step": lambda hull, noisy, **_: closest(hull, noisy, gap=1e300, steps=1),
+    "one step": lambda hull, noisy, **_: find_closest(hull, noisy, gap=1e300, steps=1),
     "more rows than there are": lambda hull, noisy, **_: Point(
         np.full(hull.cells.size, hull.rows), hull.answers(np.full(hull.cells.size, hull.rows))
     ),
@@ -204,7 +212,7 @@ def test_uncertified_points_are_refused(solver: str, monkeypatch: pytest.MonkeyP
     weights = _workload(3, 20, 8)
     noisy = _noisy(3, weights, 30, 5.0)
     assert project(Dense(weights), noisy, rows=30, deviation=0.1) is not None
-    monkeypatch.setattr(module, "closest", LAZY[solver])
+    monkeypatch.setattr(module, "find_closest", LAZY[solver])
 
     assert project(Dense(weights), noisy, rows=30, deviation=0.1) is None
 

@@ -47,7 +47,7 @@ from partita.trusted.mechanisms.online_weights import (
     WeightsSession,
     open_session,
 )
-from partita.trusted.mechanisms.weights import margins_for
+from partita.trusted.mechanisms.weights import choose_margins
 from partita.trusted.secret import Points
 from tests.seams import SETTLING
 
@@ -324,13 +324,13 @@ def test_bins_by_the_true_total_are_caught(monkeypatch: pytest.MonkeyPatch) -> N
     secret = [0]
 
     def leaking(shape: Any, axes: Any, loudness: float) -> Any:
-        return margins_for(shape, axes, secret[0] / float(terms.scales.marginal))
+        return choose_margins(shape, axes, secret[0] / float(terms.scales.marginal))
 
     def begin(points: Points, noise: Any, terms: OnlineTerms) -> FirstGuess:
         secret[0] = points.total
         return _first_guess(points, noise, terms)
 
-    monkeypatch.setattr(online_weights, "margins_for", leaking)
+    monkeypatch.setattr(online_weights, "choose_margins", leaking)
 
     with pytest.raises(AssertionError, match=r"depends on the data|unpaid"):
         assert {_replayed(terms, rows, begin) for rows in borders}

@@ -15,7 +15,7 @@ from partita.public.workload.release import Change
 from partita.public.workload.weights import (
     MOST_ROUNDS,
     Margin,
-    Weighed,
+    Measurements,
     WeightsBudget,
     WeightsFit,
     margin_block,
@@ -35,7 +35,7 @@ def _data(seed: int = 0) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     return (words % np.uint64(500)).astype(np.int64).reshape(6, 5)
 
 
-def _weighed(**given: object) -> Weighed:
+def _weighed(**given: object) -> Measurements:
     budget = WeightsBudget(epsilon=1, **{"rounds": 5, **given})  # type: ignore[arg-type]
     session = tape_noise(EndlessTape("weights")).session()
     return weigh(_data(), operator=PLANE, unit=1, change=Change(1), budget=budget, session=session)
@@ -95,7 +95,7 @@ def test_the_order_of_sums_does_not_matter() -> None:
     turned = Product((5, 6), [((0,), COLUMNS), ((1,), ROWS)])
     queries = np.arange(6).reshape(3, 2).T.ravel()
     bins = [margin.bins for margin in weighed.margins]
-    swapped = Weighed(
+    swapped = Measurements(
         operator=turned,
         unit=1,
         grain=1,

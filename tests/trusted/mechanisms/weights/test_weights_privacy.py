@@ -19,7 +19,7 @@ from partita.public.queries.product import Product
 from partita.public.queries.ranges import SpanOperator
 from partita.public.workload import weights
 from partita.public.workload.release import Change
-from partita.public.workload.weights import Rates, Scales, WeightsBudget, grain_of, steps_of
+from partita.public.workload.weights import Rates, Scales, WeightsBudget, choose_grain, count_grains
 from partita.testing import (
     EndlessTape,
     ForbiddenNoise,
@@ -31,7 +31,7 @@ from partita.testing import (
     tape_noise,
 )
 from partita.trusted.mechanisms import weights as weights_rounds
-from partita.trusted.mechanisms.weights import MeasurementPlan, planned, scales_of, weigh
+from partita.trusted.mechanisms.weights import MeasurementPlan, noise_scales, plan_measurements, weigh
 from tests.seams import SETTLING
 
 from .weights_tools import Clamped, Counts, Recorder, Replayer, explicit, losses, output, released
@@ -100,7 +100,9 @@ def test_a_changed_row_loses_at_most_epsilon() -> None:
 def test_half_the_noise_is_caught_by_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     """The law shows it if answers are measured with half of their noise."""
     monkeypatch.setattr(
-        weights_rounds, "scales_of", lambda *args: _with(scales_of(*args), answer=scales_of(*args).answer / 2)
+        weights_rounds,
+        "noise_scales",
+        lambda *args: _with(noise_scales(*args), answer=noise_scales(*args).answer / 2),
     )
     budget = WeightsBudget(epsilon=1, rounds=1, warm=0)
 
@@ -177,17 +179,17 @@ def test_wrong_scales_are_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> N
     """Any scale that is too small costs more than epsilon."""
 
     def wrong(rates: Rates, change: Change, operator: Operator) -> Scales:
-        scales: Scales = BUGS[bug](scales_of(rates, change, operator))
+        scales: Scales = BUGS[bug](noise_scales(rates, change, operator))
         return scales
 
-    monkeypatch.setattr(weights_rounds, "scales_of", wrong)
+    monkeypatch.setattr(weights_rounds, "noise_scales", wrong)
 
     assert max(losses(_run(rounds=2), _pairs("add-remove"), seeds=1)) > 1
 
 
 def test_the_true_total_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """If mass or rounds come from the number of rows itself, neighbours show different outputs."""
-    real = weights.Weighed
+    real = weights.Measurements
 
     def leaking(**fields: Any) -> Any:
         return real(**{**fields, "total": int(secret[0].sum())})
@@ -199,7 +201,7 @@ def test_the_true_total_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         secret[:] = [np.array(counts)]
         return run(counts, noise)
 
-    monkeypatch.setattr(weights_rounds, "Weighed", leaking)
+    monkeypatch.setattr(weights_rounds, "Measurements", leaking)
 
     with pytest.raises(AssertionError, match="unpaid"):
         list(losses(watched, _pairs("add-remove"), seeds=1))
@@ -213,7 +215,7 @@ BANDS = Product(
 
 def _borders(changed: Any, budget: WeightsBudget) -> list[int]:
     """The numbers of rows at which one more row changes something of the plan."""
-    plans = [planned(float(rows), BANDS, 1, Change(1), budget) for rows in range(1, 2_000)]
+    plans = [plan_measurements(float(rows), BANDS, 1, Change(1), budget) for rows in range(1, 2_000)]
     return [rows for rows in range(1, 1_999) if changed(plans[rows - 1]) != changed(plans[rows])]
 
 
@@ -246,13 +248,15 @@ def test_a_plan_for_the_true_total_is_caught(bug: str, monkeypatch: pytest.Monke
     run, secret = _run("add-remove", BANDS, rounds=None), [0]
 
     def leaking(rows: float, *rest: Any) -> MeasurementPlan:
-        return cast(MeasurementPlan, wrong(planned(rows, *rest), planned(float(secret[0]), *rest)))
+        return cast(
+            MeasurementPlan, wrong(plan_measurements(rows, *rest), plan_measurements(float(secret[0]), *rest))
+        )
 
     def watched(counts: Counts, noise: Any) -> Any:
         secret[0] = sum(counts)
         return run(counts, noise)
 
-    monkeypatch.setattr(weights_rounds, "planned", leaking)
+    monkeypatch.setattr(weights_rounds, "plan_measurements", leaking)
     rows = _borders(changed, WeightsBudget(epsilon=1))[0]
 
     with pytest.raises(AssertionError, match=r"depends on the data|unpaid"):
@@ -273,7 +277,7 @@ def test_the_plan_is_that_of_the_noisy_total(seed: int) -> None:
         budget=budget,
         session=tape_noise(EndlessTape(("plan", seed))).session(),
     )
-    plan = planned(max(1.0, float(weighed.total)), BANDS, 1, Change(1), budget)
+    plan = plan_measurements(max(1.0, float(weighed.total)), BANDS, 1, Change(1), budget)
 
     assert weighed.total != 900
     assert (weighed.indices.size, weighed.margins, weighed.scales) == plan
@@ -287,7 +291,7 @@ def test_every_scale_is_by_how_much_neighbors_differ(neighbors: Neighbors, delta
     signed = explicit([[3, -2, 0], [1, 0, 0]])
     both = neighbors == "change-one"
 
-    scales = scales_of(rates, Change.of(neighbors, contributions=5), signed)
+    scales = noise_scales(rates, Change.of(neighbors, contributions=5), signed)
 
     assert scales.total * rates.total == 5
     assert scales.marginal * rates.marginal == (10 if both else 5)
@@ -311,9 +315,9 @@ def test_bins_of_neighbors_who_change_a_row_cost_their_share() -> None:
 @given(st.integers(1, 2**70), st.integers(0, 2**80), st.data())
 def test_steps_hold_every_change_of_what_is_rounded(change: int, answer: int, data: Any) -> None:
     """Rounded down to grains, answers that differ by at most a change differ by at most its steps."""
-    grain = grain_of(change)
+    grain = choose_grain(change)
     moved = data.draw(st.integers(0, change))
-    steps = steps_of(change, grain)
+    steps = count_grains(change, grain)
 
     assert (answer + moved) // grain - answer // grain <= steps
     assert steps == max(
@@ -329,7 +333,7 @@ def test_rounding_to_grains_is_paid_for() -> None:
     run((0, 1), first)
     run((1, 1), Replayer(first.looks, seen=paid))
 
-    assert grain_of(2**31 + 1) == 2
+    assert choose_grain(2**31 + 1) == 2
     assert paid[-1] == budget.rates(1, 0).answer
 
 
@@ -339,7 +343,7 @@ def test_scores_in_other_units_are_caught(monkeypatch: pytest.MonkeyPatch) -> No
     run = _run("add-remove", heavy, warm=0)
     assert max(losses(run, add_remove_pairs(3, 1), seeds=1)) <= 1
 
-    monkeypatch.setattr(weights_rounds, "steps_of", lambda change, grain: change // grain // 4)
+    monkeypatch.setattr(weights_rounds, "count_grains", lambda change, grain: change // grain // 4)
 
     assert max(losses(run, add_remove_pairs(3, 1), seeds=1)) > 1
 
@@ -362,14 +366,14 @@ def test_scores_of_differences_that_were_rounded_are_caught(monkeypatch: pytest.
     pair = (0, 40, 0, 0), (1, 40, 0, 0)
     assert max(losses(run, iter([pair]), seeds=30)) == 1
 
-    monkeypatch.setattr(weights.Weighed, "rounded", lambda self, answers: _RoundedLate(answers))
+    monkeypatch.setattr(weights.Measurements, "to_grains", lambda self, answers: _RoundedLate(answers))
 
     assert max(losses(run, iter([pair]), seeds=30)) > 1
 
 
 def test_scores_that_are_not_rounded_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Floats differ by a little more than one where the truth changes by one; no noise is drawn for them."""
-    monkeypatch.setattr(weights.Weighed, "rounded", lambda self, answers: answers)
+    monkeypatch.setattr(weights.Measurements, "to_grains", lambda self, answers: answers)
 
     with pytest.raises(InvalidData, match="scores"):
         _run()((1,) * 4, tape_noise(EndlessTape(0)))

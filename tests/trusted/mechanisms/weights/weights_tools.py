@@ -13,7 +13,7 @@ from partita.domain import Integer
 from partita.public.queries.queries import Universe
 from partita.public.queries.ranges import Sparse
 from partita.public.workload.release import Change
-from partita.public.workload.weights import Weighed, WeightsBudget
+from partita.public.workload.weights import Measurements, WeightsBudget
 from partita.testing import EndlessTape, RationalNoise, tape_noise
 from partita.trusted.mechanisms.weights import weigh
 from partita.trusted.noise import Noise
@@ -31,7 +31,7 @@ def explicit(rows: Sequence[Sequence[int]], granularity: int = 1) -> Sparse:
 
 def released(
     counts: Counts, noise: Noise, rows: Sequence[Sequence[int]], change: Change, budget: WeightsBudget
-) -> Weighed:
+) -> Measurements:
     """The shipped rounds on counts over one axis."""
     return weigh(
         np.array(counts, np.int64),
@@ -43,7 +43,7 @@ def released(
     )
 
 
-def output(weighed: Weighed) -> tuple[Any, ...]:
+def output(weighed: Measurements) -> tuple[Any, ...]:
     """All that was released, comparable."""
     marginals = tuple(int(number) for number in weighed.marginals)
     return weighed.total, marginals, tuple(weighed.indices.tolist()), tuple(weighed.noisy.tolist())
