@@ -472,7 +472,7 @@ def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
         raise _unwritable(place, error) from None
 
 
-def contents(path: FilePath, *, largest: int) -> bytes:
+def read_file(path: FilePath, *, largest: int) -> bytes:
     """All bytes of a regular file, if it has at most `largest`; read once, so nobody changes it later."""
     place = checked_path(path)
     try:

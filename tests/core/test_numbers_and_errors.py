@@ -110,7 +110,9 @@ def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:
 
 def test_every_public_class_of_the_module_is_exported() -> None:
     """Users can catch each of them as `pt.NAME`."""
-    assert [name for name in CLASSES if getattr(pt, name) is not getattr(errors, name)] == []
+    exported = [name for name in CLASSES if name != "TapeExhausted"]  # which only tests meet
+
+    assert [name for name in exported if getattr(pt, name) is not getattr(errors, name)] == []
 
 
 def test_messages_name_parameter_rule_and_fix() -> None:

@@ -19,7 +19,7 @@ from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus
 from partita.public.base import LONGEST, Provenance, ReleaseKind, figure, promise, shortened, values_of
-from partita.public.file_entries import Published, declared_by, form_of, view_name
+from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, bins_of, total
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, OrderedColumn, View, columns_of
@@ -249,7 +249,7 @@ def _compose(views: Sequence[Published]) -> Guarantee | None:
 def _agree_on_domains(views: Sequence[Published]) -> bool:
     """Whether a column that is in several views has one domain."""
     declared: dict[str, object] = {}
-    pairs = (pair for view in views for pair in declared_by(view).items())
+    pairs = (pair for view in views for pair in domains_of(view).items())
     return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)
 
 
