@@ -18,7 +18,7 @@ _FAINT: Final = "rgba(128, 128, 128, 0.25)"
 _BOX: Final = f"display: inline-block; border: 1px solid {_FAINT}; border-radius: 6px; padding: 8px 14px"
 _TABLE: Final = "border-collapse: collapse; border: none; margin: 4px 0; font-size: 0.95em"
 _CELL: Final = "padding: 2px 14px 2px 0; text-align: {}; vertical-align: top; border: none"
-_EACH_END: Final = 5
+_EACH_END: Final = 5  # rows at each end of a long table
 _WIDE, _HIGH, _INSET = 240.0, 28.0, 6.0
 _DARKEST: Final = 0.75
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "partita release"
 
-_MOST_COLUMNS: Final = 2**12
+_MOST_COLUMNS: Final = 2**12  # columns of numbers: a limit on hostile files
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
 _ORDER: Final = (View, BoxView), (SumView,), (QueryView,)
 """Views of counts stand first, which sums are cut by; then sums, then answers to queries."""
@@ -261,7 +261,7 @@ def unpacked(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
 
 _CONTEXT: Final = b"partita release signature 1\n"
 _ALGORITHM: Final = "ed25519"
-_LONGEST_KEY: Final = 2**14
+_LONGEST_KEY: Final = 2**14  # bytes: a key in PEM has a few hundred
 _SECRET, _PUBLIC = 0o600, 0o644
 
 

@@ -40,8 +40,8 @@ LONGEST: Final = 2**24
 """Bytes of the longest text that is written or read."""
 
 _LARGEST: Final = 2**64
-_DIGITS: Final = 20
-_DEEPEST: Final = 16
+_DIGITS: Final = 20  # of 2^64
+_DEEPEST: Final = 16  # nested lists and mappings: a limit on hostile files
 
 
 def to_canonical(value: Mapping[str, Json]) -> bytes:
@@ -119,7 +119,7 @@ def checksum(spec: Mapping[str, Json], columns: Iterable[NDArray[Any]]) -> str:
 _WIDE: Final = "int128"
 _DTYPES: Final = {"i": "int64", "u": "uint64", "O": _WIDE}
 _HALVES: Final = (("_high", "int64"), ("_low", "uint64"))
-_WIDE_COST: Final = 64
+_WIDE_COST: Final = 64  # bytes of a Python int of 128 bits in an array of objects, rounded up
 _BITS: Final = 64
 _LOW: Final = 2**_BITS - 1
 _SMALLEST, _LARGEST_COLUMN = -(2**127), 2**127 - 1
