@@ -81,7 +81,7 @@ class Answer:
 
     @staticmethod
     def exact(value: float) -> Answer:
-        """A number that is known without asking anybody."""
+        """A number that is known without noise."""
         return Answer(value, lambda: 0.0, lambda beta: (value, value))
 
     @staticmethod
@@ -92,7 +92,7 @@ class Answer:
         """
 
         def bounds(beta: float) -> tuple[float, float]:
-            lows, highs = zip(*(answer.bounds(beta / len(answers)) for answer in answers), strict=True)
+            lows, highs = _share_beta(answers, beta)
             return sum(lows), sum(highs)
 
         return Answer(
@@ -117,7 +117,7 @@ class Answer:
         value = float(precision @ [answer.value for answer in answers] / precision.sum())
 
         def bounds(beta: float) -> tuple[float, float]:
-            lows, highs = zip(*(answer.bounds(beta / len(answers)) for answer in answers), strict=True)
+            lows, highs = _share_beta(answers, beta)
             return max(lows), max(*lows, min(highs))
 
         least = max(answer.least for answer in answers)
@@ -175,6 +175,12 @@ class Answers:
     def _row(self, place: int) -> tuple[str, str, str]:
         where = np.unravel_index(place, self.values.shape)
         return ", ".join(map(str, where)), number(float(self.values[where])), number(float(self.error[where]))
+
+
+def _share_beta(answers: Sequence[Answer], beta: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The low and the high bounds of all answers, which hold together except with probability beta."""
+    lows, highs = zip(*(answer.bounds(beta / len(answers)) for answer in answers), strict=True)
+    return lows, highs
 
 
 def least_sum(signs: Iterable[int]) -> float:

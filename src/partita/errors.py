@@ -37,7 +37,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 _SHOWN: Final = (bool, int, float, str, Fraction, Decimal, type(None))
-_LONGEST: Final = 60
+_LONGEST: Final = 60  # characters of a value in a message
 
 
 class PartitaError(Exception):

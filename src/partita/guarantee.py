@@ -30,10 +30,10 @@ CHANGE_ONE: Final = "change-one"
 UNLIMITED: Final = 2**63 - 1
 """Any number: of looks at the state, or of the events of one user."""
 
-_LARGE_EPSILON: Final = 5
-_LARGEST_EXPONENT: Final = 700
-_LARGEST_WORTH: Final = 20
-_SMALLEST_SLOPE: Final = 1e-300
+_LARGE_EPSILON: Final = 5  # e^5 is 148: beyond it the guarantee means little, and a warning says so
+_LARGEST_EXPONENT: Final = 700  # e^700 is still a float
+_LARGEST_WORTH: Final = 20  # the largest epsilon whose factor is shown as a number
+_SMALLEST_SLOPE: Final = 1e-300  # below it a division may overflow
 _LARGEST_SHOWN: Final = Fraction(10**300)
 _ROW_OF: Final = {"person": "row", "user": "event"}
 
@@ -265,9 +265,9 @@ def _warn_if_large(epsilon: Fraction) -> None:
 
 Rule: TypeAlias = Literal["pure", "advanced", "zCDP"]
 
-_BITS: Final = 32
-_DIGITS: Final = 60
-_ROOT_BITS: Final = 128
+_BITS: Final = 32  # of a rate, which is rounded down: precision against time
+_DIGITS: Final = 60  # of logarithms: their error is far below `_LOG_SLACK`
+_ROOT_BITS: Final = 128  # of square roots, behind the point
 _LOG_SLACK: Final = Fraction(1, 10**50)
 
 

@@ -1,7 +1,7 @@
-"""What a notebook shows: small pieces of HTML without any script, every text of others escaped.
+"""HTML for notebooks: small pieces without any script, in which all text is escaped.
 
-Colours are those of the page, made fainter, so that they can be read in light and in dark. Whoever uses this
-hands in what is public; nothing here looks for more.
+Colours are those of the page, made fainter, so that they can be read in light and in dark. Callers pass
+public values only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FAINT: Final = "rgba(128, 128, 128, 0.25)"
 _BOX: Final = f"display: inline-block; border: 1px solid {_FAINT}; border-radius: 6px; padding: 8px 14px"
 _TABLE: Final = "border-collapse: collapse; border: none; margin: 4px 0; font-size: 0.95em"
 _CELL: Final = "padding: 2px 14px 2px 0; text-align: {}; vertical-align: top; border: none"
-_EACH_END: Final = 5
+_EACH_END: Final = 5  # rows at each end of a long table
 _WIDE, _HIGH, _INSET = 240.0, 28.0, 6.0
 _DARKEST: Final = 0.75
 
@@ -47,8 +47,8 @@ def card(title: str, facts: Iterable[tuple[str, Entry]], *, below: Iterable[Html
 
 def grid(heads: Sequence[str], rows: Iterable[Row], *, left: int = 1, note: str = "") -> Html:
     """A table, its first `left` columns to the left and the others to the right, and a note below it."""
-    said = f'<div style="opacity: 0.7; max-width: 60em">{escape(note)}</div>' if note else ""
-    return Html(_table([_faint(head) for head in heads], rows, left=left) + said)
+    below = f'<div style="opacity: 0.7; max-width: 60em">{escape(note)}</div>' if note else ""
+    return Html(_table([_faint(head) for head in heads], rows, left=left) + below)
 
 
 def shortlist(length: int, row: Callable[[int], Row]) -> list[Row]:
@@ -142,15 +142,11 @@ def _table(heads: Sequence[Entry], rows: Iterable[Row], *, left: int) -> str:
 
 def _row(entries: Row, left: int, tag: str) -> str:
     sides = ("left" if place < left else "right" for place in range(len(entries)))
+    texts = (entry if isinstance(entry, Html) else escape(str(entry)) for entry in entries)
     cells = (
-        f'<{tag} style="{_CELL.format(side)}">{_written(entry)}</{tag}>'
-        for side, entry in zip(sides, entries, strict=True)
+        f'<{tag} style="{_CELL.format(side)}">{text}</{tag}>' for side, text in zip(sides, texts, strict=True)
     )
     return f'<tr style="background: none">{"".join(cells)}</tr>'
-
-
-def _written(entry: Entry) -> str:
-    return entry if isinstance(entry, Html) else escape(str(entry))
 
 
 def _faint(text: str) -> Html:

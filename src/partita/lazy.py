@@ -1,4 +1,4 @@
-"""What is loaded, found or computed when it is first used: public names, classes of packages, properties.
+"""Lazy loading: public names, classes of packages and properties are computed when they are first used.
 
 A line `from module import Name as Name` in `__init__.pyi` is all that a public name needs.
 """

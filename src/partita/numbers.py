@@ -1,4 +1,4 @@
-"""Public parameters as people write them, read exactly: "0.1" and 0.1 both mean 1/10."""
+"""Checked public parameters, parsed exactly: "0.1" and 0.1 both mean 1/10."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ Problem: TypeAlias = tuple[str, str]
 DURABLE: Final = ("PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON")
 """A commit waits for the disk, on macOS too."""
 
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 3  # at a file that is busy; each waits for its share of the patience
 _STAMPS: Final = ("application_id", "user_version", "journal_mode")
 _BUSY: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _HELD: Final = (*_BUSY, "SQLITE_PROTOCOL")
@@ -472,7 +472,7 @@ def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
         raise _unwritable(place, error) from None
 
 
-def contents(path: FilePath, *, largest: int) -> bytes:
+def read_file(path: FilePath, *, largest: int) -> bytes:
     """All bytes of a regular file, if it has at most `largest`; read once, so nobody changes it later."""
     place = checked_path(path)
     try:

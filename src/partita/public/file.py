@@ -23,17 +23,17 @@ from partita.public.file_entries import (
     FileColumn,
     Published,
     Series,
+    check_list,
     checksum,
     entries,
     form_of,
     from_canonical,
     guarantee_entries,
     guarantee_from,
-    listed,
     natural,
     provenance_entries,
     provenance_from,
-    refused,
+    refusal,
     series_name,
     text,
     to_canonical,
@@ -44,7 +44,7 @@ from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
-from partita.storage import FilePath, Temporary, checked_path, contents, new_file
+from partita.storage import FilePath, Temporary, checked_path, new_file, read_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "partita release"
 
-_MOST_COLUMNS: Final = 2**12
+_MOST_COLUMNS: Final = 2**12  # columns of numbers: a limit on hostile files
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
 _ORDER: Final = (View, BoxView), (SumView,), (QueryView,)
 """Views of counts stand first, which sums are cut by; then sums, then answers to queries."""
@@ -103,7 +103,7 @@ class Stored:
         except InvalidRelease:
             raise
         except PartitaError as error:
-            raise refused(f"breaks a rule: {error}") from None
+            raise refusal(f"breaks a rule: {error}") from None
 
     def _published(self) -> tuple[tuple[Any, ...], ...]:
         """The views of counts, of sums and of queries; each kind may look at those before it."""
@@ -112,7 +112,7 @@ class Stored:
             read.append(_view(view, columns, [each for each in read if isinstance(each, AnyView)]))
         counts, sums, queries = (tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
         if read != [*counts, *sums, *queries] or len(queries) > 1:
-            raise refused("must have views of counts first, then of sums, then at most one of queries")
+            raise refusal("must have views of counts first, then of sums, then at most one of queries")
         return counts, sums, queries
 
 
@@ -127,9 +127,9 @@ def columns_of(spec: Mapping[str, Json]) -> list[FileColumn]:
     ]
     names = {column.name for column in found}
     if not views or len(names) < len(found):
-        raise refused("must name its columns once each")
+        raise refusal("must name its columns once each")
     if len(found) > _MOST_COLUMNS:
-        raise refused(f"must have at most {_MOST_COLUMNS} columns of numbers")
+        raise refusal(f"must have at most {_MOST_COLUMNS} columns of numbers")
     return found
 
 
@@ -143,10 +143,10 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
     check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS), "file", rule, fix=fix)
-    given = [entries(view) for view in listed(entries(spec, _ENTRIES)["views"])]
+    given = [entries(view) for view in check_list(entries(spec, _ENTRIES)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if spec["version"] != version_of(views):
-        raise refused(
+        raise refusal(
             f"must be of version {NUMBERS} if a view has sums or answers, "
             f"else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
@@ -167,7 +167,7 @@ def _split(parts: Parts) -> Iterator[NDArray[Any]]:
 
 
 def _series(view: Mapping[str, Json]) -> list[Series]:
-    each = [entries(series, ("name", "dtype", "length")) for series in listed(view["series"])]
+    each = [entries(series, ("name", "dtype", "length")) for series in check_list(view["series"])]
     return [
         Series(name=series_name(one["name"]), dtype=text(one["dtype"]), length=natural(one["length"]))
         for one in each
@@ -221,7 +221,7 @@ def load(path: FilePath, *, largest: int = LARGEST) -> Release:
     Nothing in the file is unpacked before its size, its specification, its columns and every page
     header agree, and nothing is believed before the checksum does.
     """
-    return decode(contents(path, largest=largest), largest=largest)
+    return decode(read_file(path, largest=largest), largest=largest)
 
 
 def encode(release: Release, *, signature: bytes | None = None) -> bytes:
@@ -261,7 +261,7 @@ def unpacked(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
 
 _CONTEXT: Final = b"partita release signature 1\n"
 _ALGORITHM: Final = "ed25519"
-_LONGEST_KEY: Final = 2**14
+_LONGEST_KEY: Final = 2**14  # bytes: a key in PEM has a few hundred
 _SECRET, _PUBLIC = 0o600, 0o644
 
 
@@ -287,7 +287,7 @@ def sign(path: FilePath, private_key: FilePath, *, largest: int = LARGEST) -> No
     A signature that was there before is replaced.
     """
     key = _read_key(private_key, private=True)
-    stored, _ = unpacked(contents(path, largest=largest), largest=largest)
+    stored, _ = unpacked(read_file(path, largest=largest), largest=largest)
     stored.release()
     signature = to_canonical(
         {
@@ -309,7 +309,7 @@ def verify(path: FilePath, public_key: FilePath, *, largest: int = LARGEST) -> R
     from cryptography.exceptions import InvalidSignature
 
     key = _read_key(public_key, private=False)
-    stored, signature = unpacked(contents(path, largest=largest), largest=largest)
+    stored, signature = unpacked(read_file(path, largest=largest), largest=largest)
     if signature is None:
         raise _refuse_signature("is missing")
     given = entries(from_canonical(signature), ("algorithm", "public_key", "signature"))
@@ -341,7 +341,7 @@ def _read_key(path: FilePath, *, private: bool) -> Ed25519PrivateKey | Ed25519Pu
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
     try:
-        data = contents(path, largest=_LONGEST_KEY)
+        data = read_file(path, largest=_LONGEST_KEY)
         key = pem.load_pem_private_key(data, password=None) if private else pem.load_pem_public_key(data)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None

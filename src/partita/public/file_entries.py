@@ -40,8 +40,8 @@ LONGEST: Final = 2**24
 """Bytes of the longest text that is written or read."""
 
 _LARGEST: Final = 2**64
-_DIGITS: Final = 20
-_DEEPEST: Final = 16
+_DIGITS: Final = 20  # of 2^64
+_DEEPEST: Final = 16  # nested lists and mappings: a limit on hostile files
 
 
 def to_canonical(value: Mapping[str, Json]) -> bytes:
@@ -54,7 +54,7 @@ def to_canonical(value: Mapping[str, Json]) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
     except (TypeError, ValueError):
-        raise refused("must be text that UTF-8 can write, lists and mappings") from None
+        raise refusal("must be text that UTF-8 can write, lists and mappings") from None
     _require(len(text) <= LONGEST, f"must be at most {LONGEST} bytes long")
     return text
 
@@ -69,7 +69,7 @@ def from_canonical(text: bytes) -> dict[str, Json]:
     try:
         value = json.loads(text.decode(), parse_float=_no_float, parse_int=_integer, parse_constant=_no_float)
     except (ValueError, RecursionError):
-        raise refused("must be JSON with integers of 64 bits and no other numbers") from None
+        raise refusal("must be JSON with integers of 64 bits and no other numbers") from None
     canonical = isinstance(value, dict) and to_canonical(value) == text
     _require(canonical, "must be a JSON object in its canonical form")
     return cast(dict[str, Json], value)
@@ -119,7 +119,7 @@ def checksum(spec: Mapping[str, Json], columns: Iterable[NDArray[Any]]) -> str:
 _WIDE: Final = "int128"
 _DTYPES: Final = {"i": "int64", "u": "uint64", "O": _WIDE}
 _HALVES: Final = (("_high", "int64"), ("_low", "uint64"))
-_WIDE_COST: Final = 64
+_WIDE_COST: Final = 64  # bytes of a Python int of 128 bits in an array of objects, rounded up
 _BITS: Final = 64
 _LOW: Final = 2**_BITS - 1
 _SMALLEST, _LARGEST_COLUMN = -(2**127), 2**127 - 1
@@ -286,11 +286,11 @@ def entries(value: Json | Mapping[str, Json], names: Iterable[str] | None = None
     """`value`, if it is a mapping, and with exactly these names if they are given."""
     found: dict[str, Json] = _of_type(value, dict, "must have a mapping in this place")
     if names is not None and set(found) != set(names):
-        raise refused(f"must have exactly the entries {', '.join(sorted(names))} in this place")
+        raise refusal(f"must have exactly the entries {', '.join(sorted(names))} in this place")
     return found
 
 
-def listed(value: Json) -> list[Json]:
+def check_list(value: Json) -> list[Json]:
     """`value`, if it is a list."""
     return _of_type(value, list, "must have a list in this place")
 
@@ -313,7 +313,7 @@ def series_name(value: Json) -> str:
 def natural(value: Json) -> int:
     """`value`, if it is an integer that is not negative."""
     if type(value) is not int or value < 0:
-        raise refused("must have a number that is not negative in this place")
+        raise refusal("must have a number that is not negative in this place")
     return value
 
 
@@ -337,19 +337,19 @@ def _whole(value: Json) -> int:
     return int(exact)
 
 
-def refused(rule: str) -> InvalidRelease:
+def refusal(rule: str) -> InvalidRelease:
     """The specification breaks this rule."""
     return InvalidRelease("specification", rule, fix="get a fresh copy of the release")
 
 
 def _require(holds: object, rule: str) -> None:
     if not holds:
-        raise refused(rule)
+        raise refusal(rule)
 
 
 def _of_type(value: object, kind: type[Kind], rule: str) -> Kind:
     if not isinstance(value, kind):
-        raise refused(rule)
+        raise refusal(rule)
     return value
 
 
@@ -365,7 +365,7 @@ def published(
     return (*views, *sums, *(() if queries is None else (queries,)))
 
 
-def declared_by(view: Published) -> Mapping[str, Domain]:
+def domains_of(view: Published) -> Mapping[str, Domain]:
     """The domain of each column of a view, a summed one included."""
     if isinstance(view, SumView):
         return view.declared
@@ -473,14 +473,14 @@ def _domain(spec: Json) -> Domain:
 
 def _columns(view: Entry, *, least: int) -> tuple[str, ...]:
     """The columns of a view that lists them."""
-    columns = tuple(text(column) for column in listed(view["columns"]))
+    columns = tuple(text(column) for column in check_list(view["columns"]))
     fits = least <= len(columns) <= MOST_AXES and len(set(columns)) == len(columns)
     _require(fits, f"must have {least} to {MOST_AXES} different columns in a view of this kind")
     return columns
 
 
 def _domains(view: Entry) -> tuple[Domain, ...]:
-    return tuple(map(_domain, listed(view["domains"])))
+    return tuple(map(_domain, check_list(view["domains"])))
 
 
 def _declared(view: Entry, *, least: int) -> dict[str, Domain]:

@@ -30,9 +30,9 @@ Kind = TypeVar("Kind")
 
 _STOP, _TRUE, _FALSE, _BYTE, _BINARY, _LIST, _STRUCT = 0, 1, 2, 3, 8, 9, 12
 _INTEGERS: Final = frozenset({4, 5, 6})
-_LONGEST_INTEGER: Final = 10
+_LONGEST_INTEGER: Final = 10  # bytes of a varint: 64 bits, seven in each
 _LONG_LIST: Final = 15
-_DEEPEST: Final = 12
+_DEEPEST: Final = 12  # nested structures: a limit on hostile files
 
 
 @final
@@ -119,13 +119,14 @@ def _malformed() -> InvalidRelease:
 
 _MAGIC: Final = b"PAR1"
 _TAIL: Final = len(_MAGIC) + 4
-_LONGEST_FOOTER: Final = 2 * LONGEST
-_MOST_ITEMS: Final = 2**18
-_MOST_PAGES: Final = 2**14
-_PAGE_ITEMS: Final = 24
-_PAGE_BYTES: Final = 1024
-_VALUE_BYTES: Final = 16
-_LARGEST_SIZE: Final = 2**40
+_LONGEST_FOOTER: Final = 2 * LONGEST  # the specification, and as much again for the columns
+# Limits on hostile files. They bound time and memory, and releases stay far below.
+_MOST_ITEMS: Final = 2**18  # values in a footer
+_MOST_PAGES: Final = 2**14  # pages of all columns
+_PAGE_ITEMS: Final = 24  # values in the header of a page
+_PAGE_BYTES: Final = 1024  # bytes of an unpacked page beside its values
+_VALUE_BYTES: Final = 16  # bytes of each value in an unpacked page
+_LARGEST_SIZE: Final = 2**40  # any size or length
 
 _INT64, _ZSTD, _RLE, _DELTA, _DATA_PAGE = 2, 6, 3, 5, 0
 _REQUIRED, _REPEATED = 0, 2

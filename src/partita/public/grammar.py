@@ -46,7 +46,7 @@ from partita.public.questions import (
     WrittenForm,
 )
 
-_LONGEST: Final = 10_000
+_LONGEST: Final = 10_000  # characters: parsing takes time, and long lists of values belong in a batch
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<symbol><=|>=|[<>=(),*])
           |'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"]|"")*)"

@@ -1,4 +1,4 @@
-"""Answers and releases as plain records, answers as lines of text, and records as JSON can say them."""
+"""Answers and releases as records, which become JSON or lines of text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Line: TypeAlias = Sequence[str]
 
 
 def plain(value: object) -> object:
-    """A value as JSON can say it: exact numbers and dates as text, what is not finite as null.
+    """A value as JSON can hold it: exact numbers and dates as text, numbers that are not finite as null.
 
     >>> plain({"epsilon": Fraction(1, 3), "high": math.inf})
     {'epsilon': '1/3', 'high': None}
@@ -341,4 +341,4 @@ def specials(release: Release, column: str) -> dict[str, Answer]:
 
 
 def _cells(counts: Mapping[str, Answer]) -> Record:
-    return {name: {"value": answer.value, "error": answer.error} for name, answer in counts.items()}
+    return {name: {"value": each.value, "error": each.error} for name, each in counts.items()}

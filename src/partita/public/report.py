@@ -19,7 +19,7 @@ from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus
 from partita.public.base import LONGEST, Provenance, ReleaseKind, figure, promise, shortened, values_of
-from partita.public.file_entries import Published, declared_by, form_of, view_name
+from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, bins_of, total
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, OrderedColumn, View, columns_of
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _FULL: Final = "█"
-_LONGEST_VALUE: Final = 20
+_LONGEST_VALUE: Final = 20  # characters of a value beside a bar
 _SHORTEST_BAR: Final = 10
-_GAPS: Final = 4
+_GAPS: Final = 4  # two spaces on either side of a bar
 
 
 def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
@@ -162,8 +162,8 @@ def citation(mechanisms: Iterable[str], *, version: str) -> str:
 
 # --- the card of a notebook --------------------------------------------------------------------
 
-_DRAWN: Final = 40
-_MOST_COLUMNS: Final = 30
+_DRAWN: Final = 40  # bins of a column: detail against bars that can be told apart
+_MOST_COLUMNS: Final = 30  # columns in a card: more would fill the page
 
 
 def release_card(release: Release) -> str:
@@ -249,14 +249,14 @@ def _compose(views: Sequence[Published]) -> Guarantee | None:
 def _agree_on_domains(views: Sequence[Published]) -> bool:
     """Whether a column that is in several views has one domain."""
     declared: dict[str, object] = {}
-    pairs = (pair for view in views for pair in declared_by(view).items())
+    pairs = (pair for view in views for pair in domains_of(view).items())
     return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)
 
 
 # --- the report --------------------------------------------------------------------------------
 
 _LONGEST_TEXT: Final = 100
-_LARGEST_EXPONENT: Final = 10
+_LARGEST_EXPONENT: Final = 10  # e^10 is 22,000: the figures of larger factors say nothing
 _MUCH: Final = 0.25
 """A bound on all errors above this share of the rows says little about any one box."""
 _HINT: Final = (

@@ -79,11 +79,8 @@ def _respond_with(file: str, request: Request) -> Response:
 def _files() -> dict[str, tuple[bytes, str]]:
     """The content and the tag of each file, read once."""
     contents = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}
-    return {name: (content, _tag(content)) for name, content in contents.items()}
-
-
-def _tag(content: bytes) -> str:
-    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    tags = {name: hashlib.sha256(content).hexdigest()[:32] for name, content in contents.items()}
+    return {name: (content, f'"{tags[name]}"') for name, content in contents.items()}
 
 
 # ---- the application ----

@@ -19,13 +19,20 @@ from pydantic import Discriminator, Field, Tag, ValidationError, WithJsonSchema
 from pydantic_core import from_json, to_json
 
 from partita.answer import Answers
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.public.conditions import Closed, Range
 from partita.service.errors import Refusal
 from partita.service.reading.catalogue import ERRORS, JSON, NO_STORE, Catalogue, Name
 from partita.service.reading.questions import JsonCondition, StrictModel, parse_any_conditions, places
 from partita.service.reading.questions import read as read_parameters
-from partita.service.reading.work import FairSemaphore, Lanes, ReleaseSizes, WorkEstimate, check_work
+from partita.service.reading.work import (
+    FairSemaphore,
+    Lanes,
+    ReleaseSizes,
+    WorkEstimate,
+    check_work,
+    zero_if_refused,
+)
 from partita.service.settings import Limits
 
 # ---- the batch ----
@@ -104,10 +111,8 @@ class BatchConditions:
 
     def work(self, facts: ReleaseSizes, *, errors: bool) -> int:
         """The predicted work of the counts and their errors; 0 if the release cannot answer."""
-        try:
-            return WorkEstimate(facts).rows((), self.where, self._rows, errors=errors)
-        except InvalidParameter:
-            return 0
+        estimate = WorkEstimate(facts)
+        return zero_if_refused(lambda: estimate.rows((), self.where, self._rows, errors=errors))
 
     @property
     def _rows(self) -> int:

@@ -162,14 +162,11 @@ class StreamWatcher:
 def _outputs_in(folder: Path) -> Iterator[tuple[str, Path]]:
     """The public files of streams, by the name of the stream; plain files only."""
     with os.scandir(folder) as entries:
-        for stream_entry in entries:
-            name = stream_entry.name.removesuffix(OUTPUTS)
-            if (
-                name != stream_entry.name
-                and NAME.fullmatch(name)
-                and stream_entry.is_file(follow_symlinks=False)
-            ):
-                yield name, Path(stream_entry.path)
+        for entry in entries:
+            name = entry.name.removesuffix(OUTPUTS)
+            valid = name != entry.name and NAME.fullmatch(name)
+            if valid and entry.is_file(follow_symlinks=False):
+                yield name, Path(entry.path)
 
 
 # ---- records and bounds ----
@@ -261,11 +258,11 @@ def stream_entry(name: str, shown: VisibleStream | None) -> StreamEntry:
 
     A file that raises any exception is damaged, and does not affect the others.
     """
-    damaged = StreamEntry(name=name, state="damaged")
-    try:
-        return damaged if shown is None else _summarize(shown)
-    except Exception:
-        return damaged
+    with suppress(Exception):
+        if shown is not None:
+            last = shown.last
+            return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
+    return StreamEntry(name=name, state="damaged")
 
 
 def describe_stream(
@@ -293,13 +290,10 @@ def csv_pages(shown: VisibleStream, since: int) -> Iterator[str]:
     """All outputs after a period as CSV, a page at a time: period, end, and a column of each value."""
     yield format_csv([("period", "end", *(shown.file.settings.keys or ("value",)))])
     while some := shown.outputs(since=since, limit=page_size(shown.file.settings)):
-        yield format_csv((output.period, output.end, *_values(output)) for output in some)
+        values = (output.value for output in some)
+        rows = (each.values() if isinstance(each, dict) else (each,) for each in values)
+        yield format_csv((at.period, at.end, *row) for at, row in zip(some, rows, strict=True))
         since = some[-1].period
-
-
-def _summarize(shown: VisibleStream) -> StreamEntry:
-    last = shown.last
-    return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
 
 
 def _common(shown: VisibleStream) -> dict[str, Any]:
@@ -316,11 +310,6 @@ def _record(output: AnyOutput, off: float | None) -> OutputRecord:
     value = output.value
     named: dict[str, Any] = {"values": value} if isinstance(value, dict) else {"value": value}
     return OutputRecord(period=output.period, end=output.end, off=off, **named)
-
-
-def _values(output: AnyOutput) -> list[float]:
-    value = output.value
-    return list(value.values()) if isinstance(value, dict) else [value]
 
 
 # ---- live updates ----

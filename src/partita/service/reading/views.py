@@ -19,7 +19,7 @@ from pydantic import Field
 
 from partita.answer import Answers
 from partita.domain.base import Domain, Special
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
 from partita.public.questions import COUNT, write_conditions
@@ -47,7 +47,7 @@ from partita.service.reading.questions import (
     deviations,
     parse_any_conditions,
 )
-from partita.service.reading.work import WorkEstimate, check_work
+from partita.service.reading.work import WorkEstimate, check_work, zero_if_refused
 
 # ---- snippets to copy ----
 
@@ -164,10 +164,7 @@ class ChartView:
 
     def work(self, predicted: WorkEstimate) -> int:
         """The predicted work; 0 if the release cannot answer, which raises later."""
-        try:
-            return self._work(predicted)
-        except InvalidParameter:
-            return 0
+        return zero_if_refused(lambda: self._work(predicted))
 
     def _work(self, predicted: WorkEstimate) -> int:
         columns, bins = [axis.column for axis in self.axes], [axis.bins for axis in self.axes]

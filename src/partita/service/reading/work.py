@@ -70,8 +70,8 @@ _SUM: Final = 4  # a variance is made of a few answers
 _QUERY: Final = 20  # each answer to a published query
 _VALUE: Final = 5  # each made-up value: synthesize
 
-_TWENTIETHS: Final = 20
-_BINS: Final = 12
+_TWENTIETHS: Final = 20  # values of a cdf that names none
+_BINS: Final = 12  # bins of a histogram that names no number
 
 
 @final
@@ -107,10 +107,7 @@ class WorkEstimate:
 
         A question that the release cannot answer is no work: it is refused with a reason later on.
         """
-        try:
-            return self._of(question, beta=beta)
-        except InvalidParameter:
-            return 0
+        return zero_if_refused(lambda: self._of(question, beta=beta))
 
     def _of(self, question: Question, *, beta: bool) -> int:
         """By what a kind of question gives; a kind needs no rule of its own."""
@@ -206,6 +203,14 @@ class WorkEstimate:
         sets = {column: asked for column, asked in where.items() if isinstance(asked, OneOf)}
         most = math.prod(len(set(asked.values)) for asked in sets.values())
         return most if self.at_most or most <= 1 else number_of_boxes(declared, sets)
+
+
+def zero_if_refused(predict: Callable[[], int]) -> int:
+    """The predicted work; 0 if the release cannot answer, which raises an error later."""
+    try:
+        return predict()
+    except InvalidParameter:
+        return 0
 
 
 def values_work(number: int) -> int:
