@@ -405,8 +405,8 @@ SUMS: Final = (
         "sums and queries",
         "the cap of values comes from true counts",
         "trusted/mechanisms/sums.py",
-        "session.add(points.folded(partial(_bucketed, self.buckets)), self.scale)",
-        "points.folded(partial(_bucketed, self.buckets))",
+        "session.add(points.folded(partial(_count_buckets, self.buckets)), self.scale)",
+        "points.folded(partial(_count_buckets, self.buckets))",
         "tests/trusted/mechanisms/sums/test_level_trees.py::test_one_row_costs_exactly_epsilon",
     ),
     Bug(
