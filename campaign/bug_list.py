@@ -557,8 +557,7 @@ SUMS: Final = (
         "noisy buckets are released and true ones set the cap",
         "trusted/mechanisms/sums.py",
         "controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))",
-        "from partita.mechanisms.value_cap import _bucketed\n\n"
-        "        exact = rows.folded(partial(_bucketed, self.cap.buckets))\n"
+        "exact = rows.folded(partial(_count_buckets, self.cap.buckets))\n"
         "        controls = self._controls(self.cap.buckets.tops(exact, self.cap.scale))",
         "tests/trusted/mechanisms/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
     ),

@@ -447,9 +447,7 @@ class RankBoxes(BoxMechanism):
         """Release the views, score the pairs of axes in their ranks, and grow the tree in rank space."""
         points = self.fitting(points)
         session = noise.session()
-        part = PartNoise(session)
-        released = [view.release(points.alone(axis), noise=part) for axis, view in enumerate(self.views)]
-        views = RankViews(tuple(released))
+        views = RankViews(self._views(points, session))
         scores = session.add(_scores(points, views), self.scores_scale)
         shape, looks = grow(
             points,
@@ -469,6 +467,10 @@ class RankBoxes(BoxMechanism):
             scale=self.scale,
             guarantee=self.guarantee if session.secure else None,
         )
+
+    def _views(self, points: PointCounts, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
+        noise = PartNoise(session)
+        return tuple(view.release(points.alone(axis), noise=noise) for axis, view in enumerate(self.views))
 
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
         """Where the tree may cut, by released numbers: important axes first."""
