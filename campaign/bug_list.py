@@ -405,8 +405,8 @@ SUMS: Final = (
         "sums and queries",
         "the cap of values comes from true counts",
         "trusted/mechanisms/sums.py",
-        "session.add(points.folded(partial(_bucketed, self.buckets)), self.scale)",
-        "points.folded(partial(_bucketed, self.buckets))",
+        "session.add(points.folded(partial(_count_buckets, self.buckets)), self.scale)",
+        "points.folded(partial(_count_buckets, self.buckets))",
         "tests/trusted/mechanisms/sums/test_level_trees.py::test_one_row_costs_exactly_epsilon",
     ),
     Bug(
@@ -558,8 +558,7 @@ SUMS: Final = (
         "noisy buckets are released and true ones set the cap",
         "trusted/mechanisms/sums.py",
         "controls = self._controls(self.cap.buckets.tops(buckets, self.cap.scale))",
-        "from partita.trusted.mechanisms.sums import _bucketed\n\n"
-        "        exact = rows.folded(partial(_bucketed, self.cap.buckets))\n"
+        "exact = rows.folded(partial(_count_buckets, self.cap.buckets))\n"
         "        controls = self._controls(self.cap.buckets.tops(exact, self.cap.scale))",
         "tests/trusted/mechanisms/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
     ),

@@ -57,7 +57,7 @@ class PlantedCounts(HistogramCounts):
     released = PlantedRelease
 
     def release(self, data, *, noise=SYSTEM) -> PlantedRelease:
-        return PlantedRelease(**self._measured(data, noise))
+        return PlantedRelease(**self._measure(data, noise))
 """
 
 

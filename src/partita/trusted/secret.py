@@ -1,4 +1,4 @@
-"""What mechanisms may ask of exact counts, wherever they are kept: sums over blocks, and walks over them."""
+"""Exact counts of cells or points, here or on other machines, and the questions that mechanisms may ask."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ from partita.trusted.noise.system import Noise
 State = TypeVar("State")
 
 Work: TypeAlias = Callable[[UInts, Ints], NDArray[Any]]
-"""A sum over the things of a block and their counts."""
+"""A sum over the cells or points of a block and their counts."""
 
 Begin: TypeAlias = Callable[[UInts, Ints], State]
-"""What a walk remembers of a block before its first step."""
+"""The state of a walk in a block before its first step."""
+
+_LARGEST_SIZE: Final = 2**64
+_LARGEST_TOTAL: Final = 2**62  # sums of counts, and noisy ones, stay within 64 bits
+_MOST_GATHERED: Final = 2**20  # cells whose counts fit in the memory of one machine
 
 
 class Secret(ABC):
-    """Exact counts of distinct things: cells of an axis, or points. They are here, or on other machines.
+    """Exact counts of distinct cells of an axis, or of distinct points, here or on other machines.
 
-    Counts lie in blocks: every thing is in one block, and things ascend in it. How many blocks there are, and
-    which thing is in which, is the holder's business: no mechanism can tell.
+    Counts lie in blocks: each cell or point is in one block, and they ascend in it. The number of blocks and
+    their contents are up to the holder: no mechanism can see them.
     """
 
     contributions: int
@@ -40,9 +44,9 @@ class Secret(ABC):
 
     @abstractmethod
     def folded(self, work: Work) -> NDArray[Any]:
-        """The sum of work(things, counts) over all blocks.
+        """The sum of work(cells or points, counts) over all blocks.
 
-        `work` is made of public and released numbers, so that it may travel. It returns integers, of 64 bits
+        `work` holds public and released numbers only, so that it may travel. It returns integers, of 64 bits
         or Python's, in an array of the same shape for every block, for an empty one too.
         """
 
@@ -52,14 +56,14 @@ class Secret(ABC):
         return int(self.folded(_total)[0])
 
     def descent(self, begin: Begin[State]) -> Descent[State]:
-        """A walk over all blocks, which begins like this in each."""
+        """A walk over all blocks, which begins with begin(cells or points, counts) in each."""
         return Replayed(self, begin)
 
 
 class Descent(ABC, Generic[State]):
-    """A walk over a secret, step by step, where released numbers decide on every step.
+    """A walk over a secret, step by step, where released numbers decide every step.
 
-    Each block has a state, which a step turns into the next and a fold looks at.
+    Each block has a state. A step turns it into the next state, and a fold reads it.
     """
 
     @abstractmethod
@@ -73,84 +77,69 @@ class Descent(ABC, Generic[State]):
 
 @final
 class Remembered(Descent[State]):
-    """A walk over one block that is here: its state is kept."""
+    """A walk over one block on this machine: its state is stored."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def go(self, step: Callable[[State], State]) -> None:
-        """Take the step at once."""
+        """Take the step now."""
         self._state = step(self._state)
 
     def folded(self, work: Callable[[State], NDArray[Any]]) -> NDArray[Any]:
-        """Look at the state."""
+        """Read the state."""
         return work(self._state)
 
 
 @final
 class Replayed(Descent[State]):
-    """A walk over blocks that are elsewhere: each fold takes all steps anew, and nothing is kept there."""
+    """A walk over blocks on other machines: each fold repeats all steps, and nothing is stored there."""
 
     def __init__(self, secret: Secret, begin: Begin[State]) -> None:
         self._secret, self._begin = secret, begin
         self._steps: list[Callable[[State], State]] = []
 
     def go(self, step: Callable[[State], State]) -> None:
-        """Remember the step."""
+        """Store the step."""
         self._steps.append(step)
 
     def folded(self, work: Callable[[State], NDArray[Any]]) -> NDArray[Any]:
-        """Walk through every block, and look."""
-        return self._secret.folded(partial(_walked, _Path(self._begin, tuple(self._steps)), work))
+        """Walk through every block, and read its state."""
+        return self._secret.folded(partial(_replay, self._begin, tuple(self._steps), work))
 
 
-@final
-@dataclass(frozen=True)
-class _Path(Generic[State]):
-    """How a walk began, and the steps that it has taken."""
-
-    begin: Begin[State]
-    steps: tuple[Callable[[State], State], ...]
-
-    def walked(self, things: UInts, counts: Ints) -> State:
-        """Where it ends in one block."""
-        return reduce(lambda state, step: step(state), self.steps, self.begin(things, counts))
-
-
-def _walked(
-    path: _Path[State], work: Callable[[State], NDArray[Any]], things: UInts, counts: Ints
+def _replay(
+    begin: Begin[State],
+    steps: tuple[Callable[[State], State], ...],
+    work: Callable[[State], NDArray[Any]],
+    items: UInts,
+    counts: Ints,
 ) -> NDArray[Any]:
-    return work(path.walked(things, counts))
+    """A walk through one block: a top-level function, so that it can travel to other machines."""
+    return work(reduce(lambda state, step: step(state), steps, begin(items, counts)))
 
 
-def _total(things: UInts, counts: Ints) -> Ints:
+def _total(items: UInts, counts: Ints) -> Ints:
     return np.array([counts.sum()])
 
 
-# The secret of one axis: exact counts of the cells of a universe, here or elsewhere.
-
-
-_LARGEST_SIZE: Final = 2**64
-_LARGEST_TOTAL: Final = 2**62
-
-
 class AxisCounts(Secret):
-    """Exact counts over cells 0, ..., size-1, wherever they are kept. Only the size is public."""
+    """Exact counts over cells 0, ..., size-1, here or on other machines. Only the size is public."""
 
     size: int
 
     @abstractmethod
     def in_shards(self, work: ShardWork, *, noise: Noise) -> UInts:
-        """What work(counts, shard, noise) finds in each of some public ranges of cells, in order.
+        """The results of work(counts, shard, noise) for public ranges of cells, in order.
 
-        The holder splits the universe by public facts, never by counts. The counts are a histogram of the
-        whole universe in which only cells of the shard are filled. Where shards are cut on other machines,
-        each draws noise of its own there, and only one answer for each shard may ever be seen.
+        The holder splits the universe by public parameters, never by counts. The counts are a histogram of
+        the whole universe with the counts of the shard only. On other machines each shard draws its own
+        noise there, and only one answer for each shard may ever be seen.
         """
 
     def spread(self) -> Ints:
-        """The count of every cell in order, empty ones too: what `Histogram.dense` takes."""
-        return self.folded(partial(_spread, self.size))
+        """The count of every cell in order, empty ones too: the input of `Histogram.dense`."""
+        return self.folded(partial(_spread_cells, self.size))
 
     def weigh(self, cut: Cut) -> Ints:
         """The exact weight of each segment of a cut."""
@@ -160,10 +149,10 @@ class AxisCounts(Secret):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Histogram(AxisCounts):
-    """Integer counts over cells 0, ..., size-1, stamped with what one person may contribute.
+    """Integer counts over cells 0, ..., size-1, with the number of rows that one person may have.
 
     `cells` holds the cells with a positive count, increasing. Printing a histogram shows its
-    public facts only.
+    public parameters only.
 
     >>> Histogram.from_cells([7, 3, 3], size=10)
     Histogram(size=10, contributions=1, secret)
@@ -177,7 +166,7 @@ class Histogram(AxisCounts):
     def __post_init__(self) -> None:
         size = integer(self.size, "size", low=1, high=_LARGEST_SIZE)
         contributions = integer(self.contributions, "contributions", low=1)
-        cells, counts = _cells(self.cells).view(), _counts(self.counts).view()
+        cells, counts = _check_cells(self.cells).view(), _check_counts(self.counts).view()
         fix = "pass one count for each cell"
         check_data(cells.shape == counts.shape, "counts", "must be as many as cells", fix=fix)
         fix = "sort them, or use Histogram.from_cells"
@@ -192,12 +181,12 @@ class Histogram(AxisCounts):
     @staticmethod
     def from_cells(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Count cells given one per row, in any order."""
-        return Histogram.from_sorted(np.sort(_cells(cells)), size=size, contributions=contributions)
+        return Histogram.from_sorted(np.sort(_check_cells(cells)), size=size, contributions=contributions)
 
     @staticmethod
     def from_sorted(cells: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Count cells given one per row, in ascending order."""
-        rows = _cells(cells)
+        rows = _check_cells(cells)
         first = np.flatnonzero(changes(rows))
         counts = np.empty(first.size, dtype=np.int64)
         np.subtract(first[1:], first[:-1], out=counts[:-1])
@@ -207,14 +196,14 @@ class Histogram(AxisCounts):
     @staticmethod
     def from_counts(cells: ArrayLike, counts: ArrayLike, *, size: int, contributions: int = 1) -> Histogram:
         """Counts of distinct cells in ascending order; zero counts are dropped."""
-        keys, values = _cells(cells), _counts(counts)
+        keys, values = _check_cells(cells), _check_counts(counts)
         present = values > 0 if keys.shape == values.shape else slice(None)
         return Histogram(size, keys[present], values[present], contributions)
 
     @staticmethod
     def dense(counts: ArrayLike, *, contributions: int = 1) -> Histogram:
         """Counts of all cells, in order."""
-        values = _counts(counts)
+        values = _check_counts(counts)
         cells = np.arange(values.size, dtype=np.uint64)
         return Histogram.from_counts(cells, values, size=values.size, contributions=contributions)
 
@@ -227,7 +216,7 @@ class Histogram(AxisCounts):
         return work(self, range(self.size), noise)
 
     def descent(self, begin: Begin[State]) -> Remembered[State]:
-        """A walk that remembers where it is."""
+        """A walk that stores its state."""
         return Remembered(begin(self.cells, self.counts))
 
     def within(self, start: int, stop: int) -> tuple[UInts, Ints]:
@@ -245,7 +234,7 @@ ShardWork: TypeAlias = Callable[[Histogram, range, Noise], UInts]
 """Finds the last cell of every segment of a shard."""
 
 
-def _spread(size: int, cells: UInts, counts: Ints) -> Ints:
+def _spread_cells(size: int, cells: UInts, counts: Ints) -> Ints:
     every = np.zeros(size, np.int64)
     every[cells.astype(np.int64)] = counts
     return every
@@ -257,19 +246,18 @@ def _weights(edges: UInts, start: int, cells: UInts, counts: Ints) -> Ints:
     return np.diff(upto, prepend=before[np.searchsorted(cells, np.uint64(start))])
 
 
-def _cells(cells: ArrayLike) -> UInts:
-    array = _flat(cells, "cells")
-    if (
-        array.size
-        and array.dtype != np.uint64
-        and not 0 <= int(array.min()) <= int(array.max()) < _LARGEST_SIZE
-    ):
-        raise InvalidData("cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
+def _check_cells(cells: ArrayLike) -> UInts:
+    array = integer_array(cells, "cells")
+    check_data(array.ndim == 1, "cells", "must be a flat array", fix="pass one dimension")
+    if array.size and array.dtype != np.uint64:
+        fits = 0 <= int(array.min()) <= int(array.max()) < _LARGEST_SIZE
+        check_data(fits, "cells", "must lie in 0, ..., size-1", fix="encode values with a Domain")
     return array.astype(np.uint64, copy=False)
 
 
-def _counts(counts: ArrayLike) -> Ints:
-    array = _flat(counts, "counts")
+def _check_counts(counts: ArrayLike) -> Ints:
+    array = integer_array(counts, "counts")
+    check_data(array.ndim == 1, "counts", "must be a flat array", fix="pass one dimension")
     fix = "count rows, or weigh them with integers >= 0"
     check_data(not array.size or int(array.min()) >= 0, "counts", "must not be negative", fix=fix)
     rule, fix = "must add up to less than 2^62", "use a coarser unit of weight"
@@ -277,20 +265,8 @@ def _counts(counts: ArrayLike) -> Ints:
     return array.astype(np.int64, copy=False)
 
 
-def _flat(values: ArrayLike, name: str) -> NDArray[Any]:
-    array = integer_array(values, name)
-    check_data(array.ndim == 1, name, "must be a flat array", fix="pass one dimension")
-    return array
-
-
-# The secret of several columns together: exact counts of distinct points, here or elsewhere.
-
-
-_MOST_GATHERED: Final = 2**20
-
-
 class PointCounts(Secret):
-    """How many rows are at each point, wherever that is kept. The axes are public."""
+    """How many rows are at each point, here or on other machines. The axes are public."""
 
     axes: tuple[Axis, ...]
 
@@ -307,7 +283,7 @@ class PointCounts(Secret):
         return self.folded(partial(_spread_points, tuple(axis.width for axis in self.axes)))
 
     def gathered(self) -> Points:
-        """All of them here, where the axes have so few cells that there is room for every one."""
+        """All points on this machine, if the axes have few enough cells."""
         cells = math.prod(axis.width for axis in self.axes)
         rule = f"must have at most {_MOST_GATHERED} cells to be gathered from a cluster"
         fix = "choose coarser domains or fewer columns"
@@ -322,11 +298,11 @@ class PointCounts(Secret):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Points(PointCounts):
-    """How many rows are at each point, stamped with what one person may contribute.
+    """How many rows are at each point, with the number of rows that one person may have.
 
-    `places` has a row for each distinct point and a column for each axis: positions as `Axis` counts them,
+    `places` has a row for each distinct point and a column for each axis: positions on its `Axis`,
     special cells included. Points are in ascending order, first axis first, and have positive
-    counts. Printing shows public facts only.
+    counts. Printing shows public parameters only.
 
     >>> Points.from_rows([[3, 1], [0, 1], [3, 1]], axes=[Axis(size=4), Axis(size=2)]).counts.tolist()
     [1, 2]
@@ -339,7 +315,9 @@ class Points(PointCounts):
 
     def __post_init__(self) -> None:
         axes = checked_axes(self.axes)
-        places, counts = _places(self.places, axes).view(), _point_counts(self.counts).view()
+        places, counts = _check_places(self.places, axes).view(), _check_point_counts(self.counts).view()
+        fix = "use Points.from_rows, which drops zeros"
+        check_data(not counts.size or int(counts.min()) >= 1, "counts", "must be positive", fix=fix)
         fix = "pass one count for each point"
         check_data(len(places) == len(counts), "counts", "must be as many as points", fix=fix)
         fix = "use Points.from_rows"
@@ -353,8 +331,8 @@ class Points(PointCounts):
         rows: ArrayLike, *, axes: Sequence[Axis], counts: ArrayLike | None = None, contributions: int = 1
     ) -> Points:
         """Count points given one per row, in any order; `counts` says how many times each row counts."""
-        places = _places(rows, checked_axes(axes))
-        times = np.ones(len(places), np.int64) if counts is None else _flat_points(counts)
+        places = _check_places(rows, checked_axes(axes))
+        times = np.ones(len(places), np.int64) if counts is None else _check_point_counts(counts)
         fix = "pass one count for each row"
         check_data(len(times) == len(places), "counts", "must be as many as rows", fix=fix)
         order = np.lexsort(places.T[::-1])
@@ -369,11 +347,11 @@ class Points(PointCounts):
         return work(self.places, self.counts)
 
     def descent(self, begin: Begin[State]) -> Remembered[State]:
-        """A walk that remembers where it is."""
+        """A walk that stores its state."""
         return Remembered(begin(self.places, self.counts))
 
     def alone(self, axis: int) -> Points:
-        """Counted anew."""
+        """Counted again."""
         return Points.from_rows(
             self.places[:, [axis]],
             axes=[self.axes[axis]],
@@ -382,7 +360,7 @@ class Points(PointCounts):
         )
 
     def along(self, axis: int) -> Histogram:
-        """Counted anew, without special cells."""
+        """Counted again, without special cells."""
         line = self.axes[axis]
         cells, place = np.unique(self.places[:, axis] - np.uint64(line.before), return_inverse=True)
         counts = np.zeros(cells.size, np.int64)
@@ -404,7 +382,7 @@ def _spread_points(widths: tuple[int, ...], places: UInts, counts: Ints) -> Ints
     return every
 
 
-def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
+def _check_places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
     array = integer_array(places, "places")
     if array.size == 0:
         return np.zeros((0, len(axes)), np.uint64)
@@ -415,20 +393,13 @@ def _places(places: ArrayLike, axes: tuple[Axis, ...]) -> NDArray[np.uint64]:
     return array.astype(np.uint64, copy=False)
 
 
-def _flat_points(counts: ArrayLike) -> NDArray[np.int64]:
+def _check_point_counts(counts: ArrayLike) -> NDArray[np.int64]:
     array = integer_array(counts, "counts")
     rule, fix = "must be a flat array of counts >= 0", "count rows"
     check_data(array.ndim == 1 and (not array.size or int(array.min()) >= 0), "counts", rule, fix=fix)
     rule, fix = "must add up to less than 2^62", "use a coarser unit of weight"
     check_data(float(array.astype(np.float64).sum()) < _LARGEST_TOTAL, "counts", rule, fix=fix)
     return array.astype(np.int64, copy=False)
-
-
-def _point_counts(counts: ArrayLike) -> NDArray[np.int64]:
-    array = _flat_points(counts)
-    fix = "use Points.from_rows, which drops zeros"
-    check_data(not array.size or int(array.min()) >= 1, "counts", "must be positive", fix=fix)
-    return array
 
 
 def _ascending(places: NDArray[np.uint64]) -> bool:

@@ -1,4 +1,4 @@
-"""What every mechanism is made with: how much may become known, and about whom."""
+"""The base of all mechanisms: their common parameters, checks, noisy looks at trees, and special cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
-from partita.errors import InvalidData, InvalidParameter, check, check_data
+from partita.errors import InvalidData, check, check_data
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
 from partita.numbers import Converted, Exact, freeze, frozen, integer, parameter
 from partita.public.axis.base import AxisRelease, Specials
@@ -35,7 +35,7 @@ from partita.trusted.secret import AxisCounts, PointCounts
 
 
 class Protected(TypedDict):
-    """Whom a mechanism protects, as keywords for the mechanisms that it is made of."""
+    """Whom a mechanism protects, as keywords for the mechanisms that it consists of."""
 
     neighbors: Neighbors
     contributions: int
@@ -44,9 +44,9 @@ class Protected(TypedDict):
 
 @frozen(kw_only=True)
 class Private:
-    """What is pure epsilon-DP between named neighbours.
+    """A mechanism that is pure epsilon-DP between named neighbours.
 
-    The parameters that all mechanisms have are fields of this class. A mechanism adds its own, and extends
+    The parameters of all mechanisms are fields of this class. A mechanism adds its own, and extends
     `_convert` and `_check`.
     """
 
@@ -60,7 +60,7 @@ class Private:
         self._check()
 
     def _convert(self) -> None:
-        """Check each parameter, and hold it in its exact type."""
+        """Check each parameter, and store it in its exact type."""
         rows_changed(self.neighbors, self.contributions)
         freeze(
             self,
@@ -95,32 +95,27 @@ class Private:
 
 @frozen(kw_only=True)
 class Mechanism(Private, ABC):
-    """A pure epsilon-DP release of the counts of one axis, wherever they are kept."""
+    """A pure epsilon-DP release of the counts of one axis, here or on other machines."""
 
     @abstractmethod
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> object:
         """Draw noise and release."""
 
 
-# What every mechanism checks before it draws.
-
-
-_LESS_TIGHT = "raise it in the mechanism"
-
-
 def check_scale(scale: Fraction, epsilon: Fraction) -> None:
     """Refuse an epsilon whose noise cannot be drawn."""
-    rule, fix = "must give noise of a scale between 2^-20 and 2^62", "choose a usual one, like 1"
+    rule, fix = "must give noise of a scale between 2^-20 and 2^62", "use a value such as 1"
     check(SMALLEST_SCALE <= scale <= LARGEST_SCALE, "epsilon", rule, given=epsilon, fix=fix)
 
 
 def fitting(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
-    """The counts, if they are over `size` cells and bound contributions at least as tightly."""
+    """The counts, if they have `size` cells and bound contributions at least as tightly."""
     check_data(isinstance(data, AxisCounts), "data", "must be a Histogram", fix="use Histogram.from_cells")
     fix = "use one domain for both"
     check(data.size == size, "data", f"must have size {size}", given=data.size, fix=fix)
     rule = f"must be at least the histogram's {data.contributions}"
-    check(data.contributions <= contributions, "contributions", rule, given=contributions, fix=_LESS_TIGHT)
+    fix = "raise it in the mechanism"
+    check(data.contributions <= contributions, "contributions", rule, given=contributions, fix=fix)
     return data
 
 
@@ -131,11 +126,9 @@ def fitting_points(points: object, axes: tuple[Axis, ...], contributions: int) -
     fix = "use one list of domains for both"
     check_data(points.axes == axes, "points", "must lie on the mechanism's axes", fix=fix)
     rule = f"must be at least that of the points, {points.contributions}"
-    check(points.contributions <= contributions, "contributions", rule, given=contributions, fix=_LESS_TIGHT)
+    fix = "raise it in the mechanism"
+    check(points.contributions <= contributions, "contributions", rule, given=contributions, fix=fix)
     return points
-
-
-# What mechanisms have in common that add noise of one scale to a fixed list of counts.
 
 
 @frozen(kw_only=True)
@@ -157,7 +150,7 @@ class Additive(Mechanism):
     @property
     @abstractmethod
     def sensitivity(self) -> int:
-        """In how many counts one row can be."""
+        """The number of counts that one row can change."""
 
     @abstractmethod
     def exact(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -166,11 +159,11 @@ class Additive(Mechanism):
     @property
     @abstractmethod
     def terms(self) -> float:
-        """The mean number of counts that a range is made of, over all ranges."""
+        """The mean number of counts that are added up for a range, over all ranges."""
 
     @property
     def scale(self) -> Fraction:
-        """The noise scale: how far the counts of neighbours are apart at most, over epsilon."""
+        """The noise scale: the largest distance of neighbours' counts, over epsilon."""
         return self.sensitivity / self.rate
 
     def predicted_error(self, rows: int) -> float:
@@ -181,7 +174,7 @@ class Additive(Mechanism):
         """How many integers the release holds."""
         return self.released.length(self.size)
 
-    def _measured(self, data: AxisCounts, noise: Noise) -> dict[str, Any]:
+    def _measure(self, data: AxisCounts, noise: Noise) -> dict[str, Any]:
         """The fields of the release."""
         counts = fitting(data, self.size, self.contributions)
         session = noise.session()
@@ -190,15 +183,12 @@ class Additive(Mechanism):
         return {"noisy": noisy, "size": self.size, "scale": self.scale, "guarantee": guarantee}
 
 
-# Looks at the nodes of a tree, level by level: the only place where exact counts meet noise.
-
-
 _MOST_LOOKS: Final = 6
-"""A node is looked at once and, while it is in doubt whether to cut it, up to five times more."""
+"""Looks at a node: one, and up to five more while it is in doubt whether to cut it."""
 
 
 class NoisyLooks:
-    """Exact counts go in, noisy counts come out and are kept. It begins with the root.
+    """Noisy counts of the nodes of a tree, level by level, from the root: the only place that adds noise.
 
     A look of one unit has noise of `scale`, and one of k units a k-th of it.
     """
@@ -209,12 +199,12 @@ class NoisyLooks:
         self._steps: list[TreeLooks] = []
 
     def turn_to(self, counts: Ints) -> None:
-        """Turn to the nodes of the next level, which have these exact counts."""
+        """Go on to the nodes of the next level, which have these exact counts."""
         self._offset += self._counts.size
         self._counts = counts
 
     def take(self, evidence: LevelEvidence, nodes: Ints, units: Ints) -> None:
-        """Pay for one look at each of the nodes, take it, and learn from what was released."""
+        """Pay for one look at each of the nodes, take it, and learn from the noisy count."""
         if not nodes.size:
             return
         evidence.pay(nodes, units)
@@ -237,80 +227,65 @@ class NoisyLooks:
         return TreeLooks.join(self._steps)
 
 
-# The noise of one release, handed to a mechanism that makes a part of it.
-
-
 @final
 @dataclass(frozen=True)
 class PartNoise:
-    """The same noise, but what is released with it carries no guarantee: the whole carries one for all parts.
+    """The noise of a whole release, for a part of it: the part carries no guarantee, since the whole has one.
 
-    So nobody reads a share of epsilon as a promise, or is warned about one.
+    So nobody reads a share of epsilon as a promise, or is warned about it.
     """
 
     whole: Noise
     secure: ClassVar[bool] = False
 
     def session(self) -> PartNoise:
-        """The session of the whole goes on."""
+        """The session of the whole continues."""
         return self
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
-        """As the whole adds noise."""
         return self.whole.add(x, scale, parts=parts)
 
     def draw(self, law: Law, scale: Fraction) -> int:
-        """As the whole draws."""
         return self.whole.draw(law, scale)
 
     def first_success(self, law: Law, scale: Fraction) -> Positions:
-        """As the whole walks."""
         return self.whole.first_success(law, scale)
 
     def segments(
         self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
     ) -> SuccessSearch | None:
-        """As the whole walks fast."""
         return self.whole.segments(law, scale, threshold, positions, weights, last)
 
     def bernoulli(self, probability: laws_Exact) -> bool:
-        """As the whole tosses coins."""
         return self.whole.bernoulli(probability)
 
     def categorical(self, weights: Sequence[int | Fraction]) -> int:
-        """As the whole chooses."""
         return self.whole.categorical(weights)
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
-        """As the whole chooses by scores."""
         return self.whole.exponential(scores, scale)
 
 
 def noise_elsewhere(noise: Noise) -> SystemNoise:
-    """The noise that another machine may draw with in place of this one: the system's, with a key from there.
+    """The noise that another machine draws in place of this one: the system's, with a key from there.
 
-    Only where this noise is the system's, too: tapes, exact laws and recorders stay where they are.
+    This noise must be the system's, too: tapes, exact laws and recorders cannot travel.
     """
     whole = noise
     while isinstance(whole, PartNoise):
         whole = whole.whole
-    if whole.secure:
-        return SYSTEM
     rule, fix = "must be the system's where other machines draw it", "leave it out, or hold the counts here"
-    raise InvalidParameter("noise", rule, given=type(whole).__name__, fix=fix)
+    check(whole.secure, "noise", rule, given=type(whole).__name__, fix=fix)
+    return SYSTEM
 
 
-# A whole column: its axis by any axis mechanism, and the special cells beside it.
-
-
-_LARGEST_COUNT = 2**62
+_LARGEST_COUNT = 2**62  # noisy counts stay within 64 bits
 
 
 class AxisMechanism(Protocol):
     """A mechanism over the cells 0, ..., size-1 of one axis, private row by row.
 
-    What every one of them must keep: adding or removing one row costs at most
-    epsilon / rows_changed(neighbors, contributions).
+    Adding or removing one row must cost at most epsilon / rows_changed(neighbors, contributions).
     """
 
     @property
@@ -341,7 +316,7 @@ class AxisMechanism(Protocol):
 @final
 @dataclass(frozen=True, kw_only=True)
 class WithSpecials:
-    """Publish a column: the ordered cells by `axis`, and a noisy count of each special cell.
+    """Publish a column: the ordered cells by the mechanism `axis`, and a noisy count of each special cell.
 
     Guarantee: epsilon-DP, pure, the same as that of `axis`; ADD_REMOVE or CHANGE_ONE.
     Error:     that of `axis` on the axis; noise of scale rows_changed / epsilon in each special cell.
@@ -357,7 +332,11 @@ class WithSpecials:
     specials: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        freeze(self, specials=_names(self.specials))
+        given: object = self.specials
+        valid = isinstance(given, tuple) and all(isinstance(name, str) for name in given)
+        rule, fix = "must be a tuple of different names", "pass domain.specials"
+        distinct = valid and len(set(self.specials)) == len(self.specials)
+        check(distinct, "specials", rule, given=given, fix=fix)
         check_scale(self.scale, self.axis.epsilon)
 
     @property
@@ -380,7 +359,7 @@ class WithSpecials:
     def measure(
         self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise
     ) -> tuple[AxisRelease, NDArray[Any]]:
-        """Everything that is drawn: the axis by its mechanism, then noise on each special count."""
+        """Draw all noise: the axis by its mechanism, then noise on each special count."""
         counts = fitting(data, self.axis.size, self.axis.contributions)
         specials = self._counts(beside)
         session = noise.session()
@@ -398,12 +377,3 @@ class WithSpecials:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST_COUNT
-
-
-def _names(specials: object) -> tuple[str, ...]:
-    if isinstance(specials, tuple) and all(isinstance(name, str) for name in specials):
-        names = tuple(dict.fromkeys(specials))
-        if names == specials:
-            return names
-    fix = "pass domain.specials"
-    raise InvalidParameter("specials", "must be a tuple of different names", given=specials, fix=fix)

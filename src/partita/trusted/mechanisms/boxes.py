@@ -1,4 +1,4 @@
-"""What every mechanism over several axes is made with, and what it asks of its data."""
+"""Boxes over several axes: the noisy grid, the spending tree, rank boxes, and the default among them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,12 @@ class BoxMechanism(Private, ABC):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, axes=_as_many_as_suit(checked_axes(self.axes), self.fewest_axes))
+        axes = checked_axes(self.axes)
+        rule, fix = f"must be at least {self.fewest_axes}", "use Intervals for one column"
+        check(len(axes) >= self.fewest_axes, "axes", rule, given=len(axes), fix=fix)
+        fix = "publish fewer columns together, several times: views=[(...), (...)]"
+        check(len(axes) <= MOST_AXES, "axes", f"must be at most {MOST_AXES}", given=len(axes), fix=fix)
+        freeze(self, axes=axes)
 
     @abstractmethod
     def _check(self) -> None:
@@ -67,7 +72,7 @@ class BoxMechanism(Private, ABC):
 
     @property
     def why(self) -> str:
-        """A sentence about what the mechanism chooses, a function of public facts; empty if nothing."""
+        """A sentence about what the mechanism chooses by public parameters; empty if nothing."""
         return ""
 
     @abstractmethod
@@ -85,17 +90,6 @@ class BoxMechanism(Private, ABC):
     @abstractmethod
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> BoxRelease:
         """Draw noise and release."""
-
-
-def _as_many_as_suit(axes: tuple[Axis, ...], fewest: int) -> tuple[Axis, ...]:
-    fix = "use Intervals for one column"
-    check(len(axes) >= fewest, "axes", f"must be at least {fewest}", given=len(axes), fix=fix)
-    fix = "publish fewer columns together, several times: views=[(...), (...)]"
-    check(len(axes) <= MOST_AXES, "axes", f"must be at most {MOST_AXES}", given=len(axes), fix=fix)
-    return axes
-
-
-# The noisy grid: every cell of a product of axes by itself [DMNS06].
 
 
 @final
@@ -152,11 +146,8 @@ class GridCounts(BoxMechanism):
         )
 
 
-# The spending tree over boxes: every node spends from the budget of its path, where it is worth it.
-
-
 _TOTAL_UNITS: Final = UNITS // 20
-"""What the look at the root costs, if no total is public: the count of everything is asked for most."""
+"""The cost of the look at the root, if no total is public: the total is the most frequent question."""
 
 _MOST_BITS_TOGETHER: Final = 12
 """No box is cut into more than two to this many others, special cells aside."""
@@ -164,7 +155,7 @@ _MOST_BITS_TOGETHER: Final = 12
 _PER_OPENED, _PER_CELL, _PER_ROW = 5, 7, Fraction(3, 2)
 """How many integers there are for each box that the root is cut into, each cell, and each row.
 
-A look is a node, its units and a noisy count, and of a node it is known whether it is cut: that makes seven
+A look is a node, its units and a noisy count, and each node has a flag if it is cut: that makes seven
 for a leaf with a first and a last look, and between four and seven where the first may have been the last.
 How they grow with the rows, in units of the noise, was measured on tables of one to six columns.
 """
@@ -226,7 +217,7 @@ class SpendingBoxes(BoxMechanism):
         return tree_error(self.axes, self.rate, rows)
 
     def predicted_numbers(self, rows: int) -> int:
-        """About how many integers the release holds, by what tables of one to six columns needed.
+        """About how many integers the release holds, measured on tables of one to six columns.
 
         Three for every two rows in units of the noise, but no more than seven for each cell, and at
         least five for each box that the root is cut into.
@@ -237,14 +228,14 @@ class SpendingBoxes(BoxMechanism):
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> SpendingBoxesRelease:
         """Grow the tree level by level, all nodes of a level at once."""
-        fitting = self.fitting(points)
+        points = self.fitting(points)
         session = noise.session()
-        grown = grow(
-            fitting, plan=self.plan, recipe=self.recipe, scale=self.scale, total=self.total, session=session
+        shape, looks = grow(
+            points, plan=self.plan, recipe=self.recipe, scale=self.scale, total=self.total, session=session
         )
         return SpendingBoxesRelease(
-            shape=grown.shape,
-            looks=grown.looks,
+            shape=shape,
+            looks=looks,
             scale=self.scale,
             total=self.total,
             recipe=self.recipe,
@@ -252,29 +243,24 @@ class SpendingBoxes(BoxMechanism):
         )
 
 
-class Grown(NamedTuple):
-    """A tree, and all looks at its nodes in the order in which they were taken."""
-
-    shape: BoxShape
-    looks: TreeLooks
-
-
 def grow(
     points: PointCounts, *, plan: BoxPlan, recipe: Recipe, scale: Fraction, total: int | None, session: Noise
-) -> Grown:
-    """Grow a tree over points. It costs UNITS / `scale` of epsilon for each row by which neighbours differ.
+) -> tuple[BoxShape, TreeLooks]:
+    """Grow a tree over points: its shape, and all looks at its nodes in the order in which they were taken.
 
-    `total` is a number that is public already; if there is none, the first look is at the root.
+    It costs UNITS / `scale` of epsilon for each row by which neighbours differ. `total` is a number that is
+    public already; if it is None, the first look is at the root.
     """
     looks = _Looks(points, plan, session, scale, root=points.total if total is None else 0)
     rule = recipe.rule(float(1 / scale))
-    front = _front(plan, looks, total)
+    front = _open_root(plan, looks, total)
     levels: list[Bools] = []
     for at, level in enumerate(plan.levels):
         cut = plan.cut(at, front.boxes)
         boxes = cut.boxes()
-        evidence = _looked_at(looks, rule, level, cut, front, plan.splittable(boxes))
-        expanded = rule.cut(evidence, most=_most(plan, at))
+        evidence = _look(looks, rule, level, cut, front, plan.splittable(boxes))
+        children = plan.levels[min(at + 1, len(plan.levels) - 1)].children
+        expanded = rule.cut(evidence, most=MOST_NODES // children)
         leaves = np.flatnonzero(~expanded & (evidence.left > 0))
         looks.take(evidence, leaves, evidence.left[leaves])
         levels.append(expanded)
@@ -282,7 +268,7 @@ def grow(
             break
         looks.follow(expanded)
         front = _Front(boxes.some(expanded), evidence.left[expanded], evidence.counts[expanded])
-    return Grown(BoxShape.join(plan, levels), looks.taken)
+    return BoxShape.join(plan, levels), looks.taken
 
 
 class _Front(NamedTuple):
@@ -293,7 +279,7 @@ class _Front(NamedTuple):
     counts: Floats
 
 
-def _front(plan: BoxPlan, looks: _Looks, total: int | None) -> _Front:
+def _open_root(plan: BoxPlan, looks: _Looks, total: int | None) -> _Front:
     """The root, with the public total, or with a look at it."""
     if total is not None:
         return _Front(plan.root, np.array([UNITS]), np.array([float(total)]))
@@ -302,7 +288,7 @@ def _front(plan: BoxPlan, looks: _Looks, total: int | None) -> _Front:
     return _Front(plan.root, evidence.left, evidence.counts)
 
 
-def _looked_at(
+def _look(
     looks: _Looks, rule: SpendingRule, level: BoxLevel, cut: BoxSplit, front: _Front, splittable: Bools
 ) -> LevelEvidence:
     """A first look at every child, and second looks where they decide."""
@@ -314,13 +300,8 @@ def _looked_at(
     return evidence
 
 
-def _most(plan: BoxPlan, at: int) -> int:
-    """How many nodes of a level may be cut further."""
-    return MOST_NODES // plan.levels[min(at + 1, len(plan.levels) - 1)].children
-
-
 class _Looks(NoisyLooks):
-    """Looks at boxes, as points walk down the tree. Nobody looks at a root whose total is public."""
+    """Looks at boxes, as points walk down the tree. There is no look at a root whose total is public."""
 
     def __init__(
         self, points: PointCounts, plan: BoxPlan, session: Noise, scale: Fraction, *, root: int
@@ -329,17 +310,17 @@ class _Looks(NoisyLooks):
         self._walk = points.descent(partial(_at_root, plan))
 
     def open(self, cut: BoxSplit) -> None:
-        """Turn to the next level: every point moves to its child."""
-        self._walk.go(partial(_moved, cut))
-        self.turn_to(self._walk.folded(partial(_counted, int(cut.sizes.sum()))))
+        """Go on to the next level: every point moves to its child."""
+        self._walk.go(partial(_move, cut))
+        self.turn_to(self._walk.folded(partial(_count, int(cut.sizes.sum()))))
 
     def follow(self, expanded: Bools) -> None:
-        """Count boxes among the expanded ones, and let go of the points in leaves."""
-        self._walk.go(partial(_among, expanded))
+        """Number the expanded boxes, and drop the points in leaves."""
+        self._walk.go(partial(_keep_expanded, expanded))
 
 
 class _Walkers(NamedTuple):
-    """Points that walk down: their slots, their rows, and the box each is in, of those that are cut next."""
+    """Points that walk down: their slots, their rows, and the number of the box that holds each."""
 
     slots: Corners
     rows: Ints
@@ -350,30 +331,27 @@ def _at_root(plan: BoxPlan, places: Corners, counts: Ints) -> _Walkers:
     return _Walkers(plan.holding(places), counts, np.zeros(counts.size, np.int64))
 
 
-def _moved(cut: BoxSplit, points: _Walkers) -> _Walkers:
+def _move(cut: BoxSplit, points: _Walkers) -> _Walkers:
     return points._replace(boxes=cut.child(points.boxes, points.slots))
 
 
-def _counted(boxes: int, points: _Walkers) -> Ints:
+def _count(boxes: int, points: _Walkers) -> Ints:
     counts = np.zeros(boxes, np.int64)
     np.add.at(counts, points.boxes, points.rows)
     return counts
 
 
-def _among(expanded: Bools, points: _Walkers) -> _Walkers:
+def _keep_expanded(expanded: Bools, points: _Walkers) -> _Walkers:
     alive = expanded[points.boxes]
     boxes = (np.cumsum(expanded) - 1)[points.boxes[alive]]
     return _Walkers(points.slots[alive], points.rows[alive], boxes)
 
 
-# Rank boxes: every axis alone first, then a tree of boxes in rank space that looks for dependence.
-
-
 _VIEWS_SHARE, _SCORES_SHARE = Fraction(45, 100), Fraction(2, 100)
 """The parts of epsilon for all views and for all scores; the tree has the rest.
 
-Like the constants below they are not derived: they erred least on shown tables of three to six columns. Any
-others would be as private, since docs/proofs/rank_boxes.md asks no more of shares than that they add up.
+Like the constants below they are not derived: they had the smallest errors on public tables of three to six
+columns. Any others are as private, since docs/proofs/rank_boxes.md only needs that the shares add up.
 """
 
 _RANK_BITS: Final = {2: 12, 3: 11, 4: 10, 5: 9, 6: 9}
@@ -382,7 +360,7 @@ _RANK_BITS: Final = {2: 12, 3: 11, 4: 10, 5: 9, 6: 9}
 _VIEW_BITS: Final = 3
 _VIEW_RECIPE: Final = Recipe(growth="3/2", worth=5, depth_power=1)
 _TREE_RECIPE: Final = Recipe(growth="17/10", worth=3, depth_power=1)
-"""How the trees spend: `Recipe` says what the constants mean."""
+"""How the trees spend: `Recipe` explains the constants."""
 
 _NUMBERS, _FEWEST_NUMBERS = 1.2, 1000.0
 """How sizes grow with rows times epsilon: fitted to tables of three to six columns."""
@@ -391,13 +369,13 @@ _NUMBERS, _FEWEST_NUMBERS = 1.2, 1000.0
 @final
 @frozen(kw_only=True)
 class RankBoxes(BoxMechanism):
-    """Every box over two to six axes: views of all axes, and a tree where columns depend on each other.
+    """Every box over two to six axes: views of all axes, and a tree for dependence between columns.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
     Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
     Proof:     docs/proofs/rank_boxes.md (shares of epsilon, scores of sensitivity one, budgets along a path)
 
-    The views give rank coordinates, in which every axis alone looks even. Scores of all pairs of axes
+    The views give rank coordinates, in which every axis alone is uniform. Scores of all pairs of axes
     then decide which axes a spending tree halves first.
 
     >>> from partita.domain.axis import Axis
@@ -427,7 +405,7 @@ class RankBoxes(BoxMechanism):
 
     @property
     def view_epsilon(self) -> Fraction:
-        """What each view costs."""
+        """The cost of each view."""
         return self.epsilon * _VIEWS_SHARE / len(self.axes)
 
     @property
@@ -437,7 +415,7 @@ class RankBoxes(BoxMechanism):
 
     @property
     def scores_epsilon(self) -> Fraction:
-        """What all scores cost together."""
+        """The cost of all scores together."""
         return self.epsilon * _SCORES_SHARE
 
     @property
@@ -447,7 +425,7 @@ class RankBoxes(BoxMechanism):
 
     @property
     def tree_epsilon(self) -> Fraction:
-        """What the tree costs: all that is left."""
+        """The cost of the tree: the rest."""
         return self.epsilon - len(self.axes) * self.view_epsilon - self.scores_epsilon
 
     @property
@@ -467,12 +445,12 @@ class RankBoxes(BoxMechanism):
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> RankBoxesRelease:
         """Release the views, score the pairs of axes in their ranks, and grow the tree in rank space."""
-        fitting = self.fitting(points)
+        points = self.fitting(points)
         session = noise.session()
-        views = RankViews(self._views(fitting, session))
-        scores = session.add(_scores(fitting, views), self.scores_scale)
-        grown = grow(
-            fitting,
+        views = RankViews(self._views(points, session))
+        scores = session.add(_scores(points, views), self.scores_scale)
+        shape, looks = grow(
+            points,
             plan=self._plan(views, scores.tolist()),
             recipe=_TREE_RECIPE,
             scale=self.scale,
@@ -484,8 +462,8 @@ class RankBoxes(BoxMechanism):
             rows=views.rows,
             scores=scores,
             scores_scale=self.scores_scale,
-            shape=grown.shape,
-            looks=grown.looks,
+            shape=shape,
+            looks=looks,
             scale=self.scale,
             guarantee=self.guarantee if session.secure else None,
         )
@@ -495,7 +473,7 @@ class RankBoxes(BoxMechanism):
         return tuple(view.release(points.alone(axis), noise=noise) for axis, view in enumerate(self.views))
 
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
-        """Where the tree may cut, by released numbers: axes that matter first."""
+        """Where the tree may cut, by released numbers: important axes first."""
         slots = tuple(RankSlots(trimmed(edges)) for edges in views.edges(_RANK_BITS[len(self.axes)]))
         matters = importance(scores, self.scores_scale, views.rows, views.top_shares)
         return BoxPlan(slots, rank_schedule(matters, [halvings(each.line) for each in slots]))
@@ -504,7 +482,7 @@ class RankBoxes(BoxMechanism):
 def _scores(points: PointCounts, views: RankViews) -> Ints:
     """The exact scores of all pairs: a row counts in one cell of each, so it changes each by at most one."""
     expected = np.array([views.expected(*pair) for pair in pairs(len(views.top_edges))])
-    counts = points.folded(partial(_pair_counts, tuple(views.top_edges), expected.shape))
+    counts = points.folded(partial(_count_pairs, tuple(views.top_edges), expected.shape))
     return _misfit(counts, expected)
 
 
@@ -513,8 +491,8 @@ def _misfit(counts: Ints, expected: Ints) -> Ints:
     return np.asarray(np.abs(counts - expected).sum(axis=-1))
 
 
-def _pair_counts(edges: tuple[UInts, ...], shape: tuple[int, ...], places: UInts, rows: Ints) -> Ints:
-    """For each pair of axes how many rows are in each cell of their ranks."""
+def _count_pairs(edges: tuple[UInts, ...], shape: tuple[int, ...], places: UInts, rows: Ints) -> Ints:
+    """For each pair of axes the number of rows in each cell of their ranks."""
     ranks = [RankSlots(each).holding(places[:, axis]).astype(np.int64) for axis, each in enumerate(edges)]
     counts = np.zeros(shape, np.int64)
     for row, (one, other) in zip(counts, pairs(len(ranks)), strict=True):
@@ -522,26 +500,23 @@ def _pair_counts(edges: tuple[UInts, ...], shape: tuple[int, ...], places: UInts
     return counts
 
 
-# Box counts over several columns: the structure that is predicted to err least.
-
-
 Structure: TypeAlias = GridCounts | RankBoxes | SpendingBoxes
 Chosen = TypeVar("Chosen", GridCounts, RankBoxes, SpendingBoxes)
 
-_TOTAL_SHARE: Final = Fraction(1, 100)
+_TOTAL_SHARE: Final = Fraction(1, 100)  # of epsilon: a better choice of structure against less for it
 
 
 @final
 @frozen(kw_only=True)
 class Rectangles(BoxMechanism):
-    """The default for two to six columns: every box, by the structure that suits the axes and the rows.
+    """The default for two to six columns: every box, by the most suitable structure for axes and rows.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
     Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
     Proof:     docs/proofs/rectangles.md (public facts, or a noisy total for one hundredth, choose)
 
-    Two columns are published by a spending tree over boxes, and more with very many cells together by
-    rank boxes. Between these, a noisy total is released first, and the least predicted error decides.
+    Two columns are published by a spending tree over boxes, and more columns with very many cells by
+    rank boxes. Between these, a noisy total is released first, and the smallest predicted error decides.
 
     >>> from partita.domain.axis import Axis
     >>> Rectangles(axes=[Axis(size=2**32), Axis(size=3)], epsilon=1).structure().name
@@ -571,7 +546,7 @@ class Rectangles(BoxMechanism):
 
     @property
     def why(self) -> str:
-        """A sentence about how the structure is chosen, a function of public facts."""
+        """A sentence about how public parameters choose the structure."""
         if len(self.axes) == 2:
             return "For two columns a spending tree was measured to err least, however many rows there are."
         if not self.asks_for_total:
@@ -582,10 +557,12 @@ class Rectangles(BoxMechanism):
         )
 
     def structure(self, *, total: int = 0) -> Structure:
-        """The mechanism for everything but the total: a function of public facts and the released total."""
+        """The mechanism for everything but the total: a function of public parameters and the noisy total."""
         if not self.asks_for_total:
             return self._fixed
-        return min(self._candidates, key=lambda each: each.predicted_error(max(0, total)))
+        candidates: list[Structure]
+        candidates = [self._make(SpendingBoxes), self._make(RankBoxes), self._make(GridCounts)]
+        return min(candidates, key=lambda each: each.predicted_error(max(0, total)))
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random box if there are that many rows."""
@@ -598,32 +575,27 @@ class Rectangles(BoxMechanism):
     def release(
         self, points: PointCounts, *, noise: Noise = SYSTEM
     ) -> RankBoxesRelease | RectanglesRelease | SpendingBoxesRelease:
-        """Count everybody if that matters, choose, and let the structure do the rest."""
-        fitting = self.fitting(points)
+        """Count all rows if that matters, choose the structure, and release with it."""
+        points = self.fitting(points)
         session = noise.session()
-        release = self._chosen(fitting, session) if self.asks_for_total else self._only(fitting, session)
-        return replace(release, guarantee=self.guarantee if session.secure else None)
+        guarantee = self.guarantee if session.secure else None
+        if self.asks_for_total:
+            return replace(self._release_with_total(points, session), guarantee=guarantee)
+        return replace(self._fixed.release(points, noise=PartNoise(session)), guarantee=guarantee)
 
-    def _chosen(self, points: PointCounts, session: Noise) -> RectanglesRelease:
-        """The total is released, and what it chose."""
+    def _release_with_total(self, points: PointCounts, session: Noise) -> RectanglesRelease:
+        """Release the total, and then the structure that it chooses."""
         noisy = int(session.add(points.total, self.total_scale))
         total = min(LARGEST_TOTAL, max(-LARGEST_TOTAL, noisy))
         chosen = self.structure(total=total).release(points, noise=PartNoise(session))
         return RectanglesRelease(chosen=chosen, total=total, scale=self.total_scale)
 
-    def _only(self, points: PointCounts, session: Noise) -> RankBoxesRelease | SpendingBoxesRelease:
-        """The structure that public facts chose."""
-        return self._fixed.release(points, noise=PartNoise(session))
-
     @property
     def _fixed(self) -> RankBoxes | SpendingBoxes:
-        return self._made(SpendingBoxes) if len(self.axes) == 2 else self._made(RankBoxes)
+        """The structure that public parameters choose."""
+        return self._make(SpendingBoxes) if len(self.axes) == 2 else self._make(RankBoxes)
 
-    @property
-    def _candidates(self) -> tuple[Structure, ...]:
-        return self._made(SpendingBoxes), self._made(RankBoxes), self._made(GridCounts)
-
-    def _made(self, structure: type[Chosen]) -> Chosen:
-        """The structure with all of epsilon, or with what the total leaves."""
+    def _make(self, structure: type[Chosen]) -> Chosen:
+        """The structure with all of epsilon, or with the rest after the total."""
         share = 1 - _TOTAL_SHARE if self.asks_for_total else Fraction(1)
         return structure(axes=self.axes, epsilon=share * self.epsilon, **self.protected)

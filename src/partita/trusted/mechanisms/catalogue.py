@@ -8,7 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final, Generic, TypeVar, cast, final, get_args, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Required,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    final,
+    get_args,
+    get_type_hints,
+)
 
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -37,8 +49,17 @@ _EQUALITY: Final = "histogram"
 _RANGES: Final = "intervals"
 _BOXES: Final = "rectangles"
 _PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
-_FEW_CELLS: Final = 2**12
-_ASKED_FOR: Final = "It was asked for by name."
+_FEW_CELLS: Final = 2**12  # up to here the predicted errors decide; more cells are never counted one by one
+_BY_NAME: Final = "It was asked for by name."
+
+
+class Common(TypedDict, total=False):
+    """The parameters that all mechanisms have; epsilon is required."""
+
+    epsilon: Required[object]
+    neighbors: Neighbors
+    contributions: int
+    unit: Unit | None
 
 
 @final
@@ -60,19 +81,19 @@ def mechanisms() -> dict[str, type[Any]]:
 @cache
 def axis_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases an axis of cells, by the name users know."""
-    return _made_from({"size"}, AxisRelease)
+    return _find_mechanisms({"size"}, AxisRelease)
 
 
 @cache
 def box_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases several axes together, by the name users know."""
-    return _made_from({"axes"}, BoxRelease)
+    return _find_mechanisms({"axes"}, BoxRelease)
 
 
 @cache
 def query_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that answers a list of queries, by the name users know."""
-    return _made_from({"queries", "universe"}, WorkloadRelease)
+    return _find_mechanisms({"queries", "universe"}, WorkloadRelease)
 
 
 def sum_mechanisms() -> Mapping[str, type[Any]]:
@@ -80,47 +101,31 @@ def sum_mechanisms() -> Mapping[str, type[Any]]:
     return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
 
 
-def choose(
-    domain: Domain,
-    *,
-    epsilon: object,
-    mechanism: str = AUTO,
-    neighbors: Neighbors = "add-remove",
-    contributions: int = 1,
-    unit: Unit | None = None,
-) -> Choice[AxisMechanism]:
-    """The mechanism asked for by name, or the one that public facts speak for.
+def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -> Choice[AxisMechanism]:
+    """The mechanism of this name, or the best one according to public parameters.
 
-    "auto" never looks at data: of categories each is counted, and of an ordered column with few
+    "auto" never reads data: each category is counted, and for an ordered column with few
     cells the predicted errors decide, over the numbers of rows in `ROWS`.
     """
     known = axis_mechanisms()
-    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
     if mechanism != AUTO:
-        name = _known(mechanism, known)
-        return Choice(name, _ASKED_FOR, _made(known[name], name, domain, facts))
-    name, why = _best(domain, known, facts)
-    return Choice(name, why, _made(known[name], name, domain, facts))
+        name, why = _check_known(mechanism, known), _BY_NAME
+    else:
+        name, why = _find_best(domain, known, common)
+    return Choice(name, why, _make_axis(known[name], name, domain, common))
 
 
 def choose_boxes(
-    domains: Sequence[Domain],
-    *,
-    epsilon: object,
-    mechanism: str = AUTO,
-    neighbors: Neighbors = "add-remove",
-    contributions: int = 1,
-    unit: Unit | None = None,
+    domains: Sequence[Domain], *, mechanism: str = AUTO, **common: Unpack[Common]
 ) -> Choice[BoxMechanism]:
-    """The mechanism for several columns together: the one asked for by name, or the default.
+    """The mechanism for several columns together: the one of this name, or the default.
 
-    The default decides on its structure itself: it adds how, and its release says what it decided.
+    The default decides on its structure itself: it explains how, and its release says what it decided.
     """
     known = box_mechanisms()
-    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
-    name = _known(_BOXES if mechanism == AUTO else mechanism, known)
-    made = _made_boxes(known[name], name, domains, facts)
-    why = f"It is the default for {len(domains)} columns together." if mechanism == AUTO else _ASKED_FOR
+    name = _check_known(_BOXES if mechanism == AUTO else mechanism, known)
+    made = _make_boxes(known[name], name, domains, common)
+    why = f"It is the default for {len(domains)} columns together." if mechanism == AUTO else _BY_NAME
     return Choice(name, f"{why} {made.why}".rstrip(), made)
 
 
@@ -128,57 +133,47 @@ def choose_queries(
     queries: Queries,
     universe: Universe,
     *,
-    epsilon: object,
     delta: object = 0,
     mechanism: str = AUTO,
-    neighbors: Neighbors = "add-remove",
-    contributions: int = 1,
-    unit: Unit | None = None,
+    **common: Unpack[Common],
 ) -> Choice[WorkloadMechanism]:
-    """The mechanism for a list of queries: the one asked for by name, or that of the least predicted error.
+    """The mechanism for a list of queries: the one of this name, or that of the smallest predicted error.
 
     The predicted errors are compared over the numbers of rows in `ROWS`, for rows that reach the largest
-    weights. A mechanism that cannot have these queries, or so many cells, does not take part.
+    weights. A mechanism that cannot answer these queries, or has too many cells, is left out.
     """
     known = query_mechanisms()
-    facts = {"epsilon": epsilon, "neighbors": neighbors, "contributions": contributions, "unit": unit}
 
     def make(kind: type[Any]) -> WorkloadMechanism:
         spends = {"delta": delta} if "delta" in inspect.signature(kind).parameters else {}
-        return cast(WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **facts))
+        return cast(WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **common))
 
-    if mechanism != AUTO:
-        name = _known(mechanism, known)
-        made = make(known[name])
-        return Choice(name, f"{_ASKED_FOR} {_reason(made)}".rstrip(), made)
-    return _least(dict(_able(make, known)))
+    if mechanism == AUTO:
+        return _choose_least_error(dict(_make_all(make, known)))
+    name = _check_known(mechanism, known)
+    made = make(known[name])
+    return Choice(name, f"{_BY_NAME} {_reason(made)}".rstrip(), made)
 
 
 def check_name(mechanism: object, widths: Iterable[int], *, queries: bool = False) -> None:
-    """Refuse a name that is no mechanism's, or of one that suits no view of so many columns, nor queries."""
+    """Raise InvalidParameter unless the mechanism exists and suits one of these views, or queries."""
     if mechanism == AUTO:
         return
     suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
     suiting += [query_mechanisms()] if queries else []
-    name = _known(mechanism, {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms()})
+    name = _check_known(mechanism, {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms()})
     if any(name in known for known in suiting):
         return
-    kind = _suited(name)
+    kind = "several columns together" if name in box_mechanisms() else "one column"
+    kind = "queries" if name in query_mechanisms() else kind
     fix = f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}"
     raise InvalidParameter("mechanism", f"must suit a view, and this one is for {kind}", given=name, fix=fix)
 
 
-def _suited(name: str) -> str:
-    """What the mechanism of this name is for."""
-    if name in query_mechanisms():
-        return "queries"
-    return "several columns together" if name in box_mechanisms() else "one column"
-
-
-def _able(
+def _make_all(
     make: Callable[[type[Any]], WorkloadMechanism], known: Mapping[str, type[Any]]
 ) -> Iterator[tuple[str, WorkloadMechanism]]:
-    """The mechanisms that can have these queries; the first refusal, if there are none."""
+    """The mechanisms that can answer these queries; the first refusal is raised if there are none."""
     refusals: list[InvalidParameter] = []
     for name, kind in known.items():
         try:
@@ -189,8 +184,8 @@ def _able(
         raise refusals[0]
 
 
-def _least(able: Mapping[str, WorkloadMechanism]) -> Choice[WorkloadMechanism]:
-    """The mechanism of the least predicted error, and by how much it is the least."""
+def _choose_least_error(able: Mapping[str, WorkloadMechanism]) -> Choice[WorkloadMechanism]:
+    """The mechanism of the smallest predicted error, and a comparison with the next one."""
     errors = {name: _typical(made) for name, made in able.items()}
     best, *others = sorted(errors, key=lambda name: errors[name])
     beside = f" against {errors[others[0]]:.3g} of {others[0]!r}" if others else ""
@@ -202,16 +197,16 @@ def _least(able: Mapping[str, WorkloadMechanism]) -> Choice[WorkloadMechanism]:
 
 
 def _reason(made: WorkloadMechanism) -> str:
-    """What a mechanism for queries says that it has chosen, as a sentence."""
+    """The explanation of a mechanism for queries, as a sentence."""
     return sentence(made.why) if made.why else ""
 
 
-def _best(domain: Domain, known: Mapping[str, type[Any]], facts: Mapping[str, Any]) -> tuple[str, str]:
+def _find_best(domain: Domain, known: Mapping[str, type[Any]], common: Common) -> tuple[str, str]:
     if isinstance(domain, Category):
         return _EQUALITY, "The column has categories: each is asked for by itself, so each is counted."
     if domain.size > _FEW_CELLS:
         return _RANGES, f"The column has {domain.size:,} cells in order, too many to count one by one."
-    errors = {name: _typical(_made(known[name], name, domain, facts)) for name in (_RANGES, _EQUALITY)}
+    errors = {name: _typical(_make_axis(known[name], name, domain, common)) for name in (_RANGES, _EQUALITY)}
     best, other = sorted(errors, key=lambda name: errors[name])
     return best, (
         f"For {domain.size:,} cells in order it has the smallest predicted error of a range, as a mean over "
@@ -224,10 +219,10 @@ def _typical(mechanism: AxisMechanism | WorkloadMechanism) -> float:
     return math.prod(mechanism.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
 
 
-def _made(kind: type[Any], name: str, domain: Domain, facts: Mapping[str, Any]) -> AxisMechanism:
-    """The mechanism over the cells of a domain; a domain too large for it is the mechanism's fault."""
+def _make_axis(kind: type[Any], name: str, domain: Domain, common: Common) -> AxisMechanism:
+    """The mechanism over the cells of a domain; an error about its size is one about the mechanism."""
     try:
-        return cast(AxisMechanism, kind(size=domain.size, **facts))
+        return cast(AxisMechanism, kind(size=domain.size, **common))
     except InvalidParameter as error:
         if error.parameter != "size":
             raise
@@ -235,13 +230,11 @@ def _made(kind: type[Any], name: str, domain: Domain, facts: Mapping[str, Any]) 
     raise _unsuited(name, f"must suit a column of {domain.size} cells, where size {rule}")
 
 
-def _made_boxes(
-    kind: type[Any], name: str, domains: Sequence[Domain], facts: Mapping[str, Any]
-) -> BoxMechanism:
-    """The mechanism over the axes of some domains; axes that it cannot have are the mechanism's fault."""
+def _make_boxes(kind: type[Any], name: str, domains: Sequence[Domain], common: Common) -> BoxMechanism:
+    """The mechanism over the axes of some domains; an error about the axes is one about the mechanism."""
     axes = [Axis.of(domain) for domain in domains]
     try:
-        return cast(BoxMechanism, kind(axes=axes, **facts))
+        return cast(BoxMechanism, kind(axes=axes, **common))
     except InvalidParameter as error:
         if error.parameter != "axes":
             raise
@@ -254,7 +247,7 @@ def _unsuited(name: str, rule: str) -> InvalidParameter:
     return InvalidParameter("mechanism", rule, given=name, fix=f"use {AUTO!r}, or a coarser domain")
 
 
-def _known(name: object, known: Mapping[str, type[Any]]) -> str:
+def _check_known(name: object, known: Mapping[str, type[Any]]) -> str:
     if isinstance(name, str) and name in known:
         return name
     near = get_close_matches(name, known, n=1) if isinstance(name, str) else []
@@ -263,8 +256,8 @@ def _known(name: object, known: Mapping[str, type[Any]]) -> str:
     raise InvalidParameter("mechanism", rule, given=name, fix=fix)
 
 
-def _made_from(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:
-    """The mechanisms made from `shape` and what all have, whose releases are of this class."""
+def _find_mechanisms(shape: set[str], released: type[object]) -> Mapping[str, type[Any]]:
+    """The mechanisms that need no parameters but `shape` and the common ones, and release this class."""
     found = mechanisms().values()
     return {each.name: each for each in found if _takes(each, shape) and _releases(each, released)}
 
@@ -278,6 +271,6 @@ def _takes(each: type[Any], shape: set[str]) -> bool:
 
 
 def _releases(each: type[Any], released: type[object]) -> bool:
-    """Whether what a mechanism releases, or every type of a union, is of this class."""
+    """Whether the release of a mechanism, or every type of a union, is of this class."""
     made = get_type_hints(each.release).get("return")
     return all(inspect.isclass(kind) and issubclass(kind, released) for kind in get_args(made) or (made,))

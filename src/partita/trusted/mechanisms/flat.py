@@ -1,4 +1,4 @@
-"""The noisy histogram: every cell by itself [DMNS06]."""
+"""Noise of one scale on a fixed list of counts: cells [DMNS06], all intervals, prefixes [SU, section 2.1]."""
 
 from __future__ import annotations
 
@@ -52,10 +52,7 @@ class HistogramCounts(Additive):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> HistogramRelease:
         """Add noise to every cell."""
-        return HistogramRelease(**self._measured(data, noise))
-
-
-# The Laplace mechanism on every interval: the baseline that all others improve on [SU, section 2.1].
+        return HistogramRelease(**self._measure(data, noise))
 
 
 @final
@@ -97,10 +94,7 @@ class Laplace(Additive):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> LaplaceRelease:
         """Count every interval and add noise."""
-        return LaplaceRelease(**self._measured(data, noise))
-
-
-# Noisy prefixes, and intervals by difference: the simple improvement [SU, section 2.1].
+        return LaplaceRelease(**self._measure(data, noise))
 
 
 @final
@@ -140,4 +134,4 @@ class Thresholds(Additive):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> ThresholdRelease:
         """Count every prefix and add noise."""
-        return ThresholdRelease(**self._measured(data, noise))
+        return ThresholdRelease(**self._measure(data, noise))

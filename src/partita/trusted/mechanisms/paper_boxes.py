@@ -41,8 +41,8 @@ class PaperRectangles(BoxMechanism):
 
     Faithful to the paper on purpose: half of epsilon on a partition of each axis with its threshold, half
     on the tree of trees, minimal covers. A node whose noisy count is below `threshold` times the noise
-    scale is empty, and nothing below it is looked at; None is ln(2m_1 ... 2m_c / beta), m_a segments on
-    axis a, which keeps nodes away that hold nobody (Remark 3.4).
+    scale counts as empty, and its children are not counted; None is ln(2m_1 ... 2m_c / beta), m_a segments on
+    axis a, which drops nodes without rows (Remark 3.4).
 
     >>> from partita.domain.axis import Axis
     >>> PaperRectangles(axes=[Axis(size=2**32), Axis(size=2**32)], epsilon=1).scale((8, 1))
@@ -56,7 +56,7 @@ class PaperRectangles(BoxMechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        threshold = None if self.threshold is None else _threshold(self.threshold)
+        threshold = None if self.threshold is None else _check_threshold(self.threshold)
         freeze(self, beta=failure(self.beta), threshold=threshold)
 
     def _check(self) -> None:
@@ -128,7 +128,7 @@ class PaperRectangles(BoxMechanism):
         return np.concatenate([before, cut.edges + start, np.arange(axis.after, dtype=np.uint64) + behind])
 
     def _guess(self, rows: int) -> Guess:
-        """What to expect of that many rows that lie evenly: segments as heavy as the threshold."""
+        """The prediction for that many rows that lie evenly: segments as heavy as the threshold."""
         number = integer(rows, "rows", low=0)
         segments = [
             min(partition.size, 1 + number // (1 + partition.threshold), 2 ** (_MOST_LEVELS - 1))
@@ -138,10 +138,10 @@ class PaperRectangles(BoxMechanism):
 
 
 class _Looks:
-    """The only place where counts meet noise. Counts below the floor are dropped.
+    """The only place that adds noise to counts. Counts below the floor are dropped.
 
-    If more nodes of one dimension are left than there is room for, the largest counts stay, and the floor
-    rises above the others: everything that was dropped lies below it.
+    If more nodes of one dimension are left than the limit, the largest counts stay, and the floor
+    rises above the others: every dropped count lies below it.
     """
 
     def __init__(self, session: Noise, scale: Fraction, floor: int) -> None:
@@ -163,17 +163,17 @@ def _grow(looks: _Looks, segments: Sequence[int], walk: Descent[_Rows]) -> TreeO
     """Dimension by dimension: the kept nodes of one are the owners of the trees of the next."""
     stages = [_stage(looks, SegmentTree(segments[0]), walk, 1)]
     for size in segments[1:]:
-        walk.go(partial(_owned, stages[-1]))
+        walk.go(partial(_select_rows, stages[-1]))
         stages.append(_stage(looks, SegmentTree(size), walk, stages[-1].nodes.size))
     return TreeOfTrees(tuple(stages), looks.floor)
 
 
 def _stage(looks: _Looks, tree: SegmentTree, walk: Descent[_Rows], number: int) -> Stage:
-    """The trees of so many owners, all at once and level by level: children of kept nodes are visited."""
+    """The trees of all owners at once, level by level: only children of kept nodes are counted."""
     levels = []
     owners, nodes, room = np.arange(number), np.ones(number, np.int64), MOST_NODES
     while nodes.size:
-        kept, noisy = looks.take(walk.folded(partial(_counted, owners, nodes)), room)
+        kept, noisy = looks.take(walk.folded(partial(_count_rows, owners, nodes)), room)
         owners, nodes = owners[kept], nodes[kept]
         levels.append((owners, nodes, noisy))
         room -= nodes.size
@@ -182,16 +182,16 @@ def _stage(looks: _Looks, tree: SegmentTree, walk: Descent[_Rows], number: int) 
     return Stage.of(tree, levels)
 
 
-def _owned(stage: Stage, rows: _Rows) -> _Rows:
+def _select_rows(stage: Stage, rows: _Rows) -> _Rows:
     return rows.within(stage)
 
 
-def _counted(owners: Ints, nodes: Ints, rows: _Rows) -> Ints:
+def _count_rows(owners: Ints, nodes: Ints, rows: _Rows) -> Ints:
     return rows.count(owners, nodes)
 
 
 class _Segments(NamedTuple):
-    """The segments that points lie in, dimension by dimension, how many there are, and the rows of each."""
+    """The segment of each point on each axis, the number of segments, and the rows of each point."""
 
     places: tuple[Ints, ...]
     sizes: tuple[int, ...]
@@ -231,12 +231,12 @@ class _Rows:
         return _Rows(self._segments, self._dimension + 1, self._points[rows], owners)
 
     def _stretches(self, owners: Ints, nodes: Ints) -> tuple[Ints, Ints]:
-        """Where the points of each node begin and end: they are neighbours."""
+        """Where the points of each node begin and end in the sorted keys."""
         first, behind = (owners * self._tree.size + bound for bound in self._tree.spans(nodes))
         return np.searchsorted(self._keys, first), np.searchsorted(self._keys, behind)
 
 
-def _threshold(threshold: object) -> Fraction:
+def _check_threshold(threshold: object) -> Fraction:
     """At least one noise scale, below which trees of empty nodes would grow without end."""
     exact = rational(threshold, "threshold")
     rule, fix = "must lie between 1 and 2^20 noise scales", "leave it out, or pass for example 4"

@@ -1,4 +1,4 @@
-"""Private Partition: cut a universe into contiguous segments of small weight [DNRR15, section 2]."""
+"""Private Partition [DNRR15, section 2]: contiguous segments of small weight; and tents, which count them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
-from partita.errors import EntropyError, InvalidData, InvalidParameter, unchained
+from partita.errors import EntropyError, InvalidData, InvalidParameter, check, check_data, unchained
 from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, one_of, parameter
 from partita.public.axis.tent_solver import (
     GRAIN_BITS,
@@ -45,7 +45,12 @@ from partita.trusted.noise.laws import Uncopyable
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
 
-_MOST_EMPTY_SEGMENTS: Final = 10**6
+_MOST_EMPTY_SEGMENTS: Final = 10**6  # expected; a lower threshold would fill memory with them
+_LARGEST_SIZE: Final = 2**24  # of tents, which count every cell
+_FULL_CELL: Final = 10  # rows times rate that make a cell well filled
+_FULL_PART: Final = Fraction(35, 100)  # from this part of full cells on, cells are counted, not segments
+_SMALLEST_SHARE: Final = Fraction(1, 10)  # no level of tents has less of the rate
+_FEW_EMPTY: Final = 20  # segments that a prediction adds for empty ones
 
 
 @final
@@ -81,11 +86,13 @@ class Partition(Mechanism):
         )
         check_scale(self.scale, self.epsilon)
         freeze(self, threshold=self._threshold(self.threshold))
-        self._refuse_many_empty_segments()
+        rule = f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}"
+        few, fix = not self.empty_segments.reaches(_MOST_EMPTY_SEGMENTS), "raise it, or leave it to be chosen"
+        check(few, "threshold", rule, given=self.threshold, fix=fix)
 
     @property
     def scale(self) -> Fraction:
-        """The noise scale: how far neighbours' weights are apart, over epsilon."""
+        """The noise scale: the distance of neighbours' weights, over epsilon."""
         return 1 / self.rate
 
     @property
@@ -108,19 +115,22 @@ class Partition(Mechanism):
     def cut(self, data: AxisCounts | ArrayLike, *, within: range | None = None, noise: Noise = SYSTEM) -> Cut:
         """Cut counts, or cells given one per row in ascending order.
 
-        `within` cuts one public range of cells only, of counts that are here. Cuts of disjoint ranges are
-        independent and compose in parallel; `Cut.join` puts them together. So do the shards of counts that
-        are kept on other machines.
+        `within` cuts one public range of cells only, of a Histogram. Cuts of disjoint ranges are
+        independent and compose in parallel; `Cut.join` puts them together. So do the shards of counts on
+        other machines.
         """
-        counts = self._counts(data)
+        if isinstance(data, AxisCounts):
+            counts = fitting(data, self.size, self.contributions)
+        else:
+            counts = Histogram.from_sorted(data, size=self.size, contributions=self.contributions)
         if within is not None:
-            return self._cut_within(counts, self._range(within), noise)
+            return self._cut_within(counts, within, noise)
         session = noise.session()
         edges = counts.in_shards(self._seals, noise=session)
         return Cut(edges=edges, guarantee=self.guarantee if session.secure else None)
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> Cut:
-        """The same as `cut`, as every mechanism has it."""
+        """The same as `cut`, under the name that every mechanism has."""
         return self.cut(data, noise=noise)
 
     def shards(self, count: int) -> list[range]:
@@ -134,6 +144,10 @@ class Partition(Mechanism):
         return Cutter(self, noise)
 
     def _cut_within(self, counts: AxisCounts, shard: range, noise: Noise) -> Cut:
+        given: object = shard
+        valid = isinstance(given, range) and given.step == 1 and 0 <= given.start < given.stop <= self.size
+        rule, fix = "must be a non-empty range of cells", "use partition.shards"
+        check(valid, "within", rule, given=given, fix=fix)
         if not isinstance(counts, Histogram):
             raise InvalidData("data", "must be a Histogram to be cut within a range", fix="cut all of it")
         session = noise.session()
@@ -141,7 +155,7 @@ class Partition(Mechanism):
         return Cut(edges=edges, start=shard.start, guarantee=self.guarantee if session.secure else None)
 
     def _seals(self, histogram: Histogram, shard: range, noise: Noise) -> NDArray[np.uint64]:
-        """The fast walk as far as it is certain, then one segment by the book, and again."""
+        """The seals of a shard: the fast walk while it is certain, else one segment by `_segment`."""
         cells, counts = histogram.within(shard.start, shard.stop)
         last = shard.stop - 1
         fast = noise.segments(self.law, self.scale, self.threshold, cells, counts, last)
@@ -175,23 +189,6 @@ class Partition(Mechanism):
             return hazard.floor_log(self.size / self.beta, 3 * self.scale)
         return integer(threshold, "threshold", low=0, high=2**62)
 
-    def _refuse_many_empty_segments(self) -> None:
-        if self.empty_segments.reaches(_MOST_EMPTY_SEGMENTS):
-            rule = f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}"
-            fix = "raise it, or leave it to be chosen"
-            raise InvalidParameter("threshold", rule, given=self.threshold, fix=fix)
-
-    def _counts(self, data: AxisCounts | ArrayLike) -> AxisCounts:
-        if not isinstance(data, AxisCounts):
-            return Histogram.from_sorted(data, size=self.size, contributions=self.contributions)
-        return fitting(data, self.size, self.contributions)
-
-    def _range(self, within: object) -> range:
-        if isinstance(within, range) and within.step == 1 and 0 <= within.start < within.stop <= self.size:
-            return within
-        fix = "use partition.shards"
-        raise InvalidParameter("within", "must be a non-empty range of cells", given=within, fix=fix)
-
 
 class _OpenSegment(Uncopyable):
     """One round of Figure 1: a noisy threshold, a count, and fresh noise at every position.
@@ -220,14 +217,14 @@ class _OpenSegment(Uncopyable):
 
 @final
 class Cutter(Uncopyable):
-    """A cut in the making: items and empty runs go in, in order; seals come out as they happen.
+    """Cuts a stream: items and empty runs come in order, and seals are reported as they happen.
 
     Positions are a public clock. On a live stream call `add` for items, which returns nothing, and
     `advance` as the clock moves, which reports the seals: then what is published, and when, depends on
-    the cut alone. `update` moves the clock to where an item is, and is for replaying data that lie ready.
+    the cut alone. `update` moves the clock to the position of an item, and replays data that are complete.
 
-    The noise of the open segment is in memory: a cutter cannot be copied, does not go on in a forked
-    child, and is not pan-private. If it is interrupted in the middle of a step, it is broken for good.
+    The noise of the open segment is in memory: a cutter cannot be copied, does not continue in a forked
+    child, and is not pan-private. If it is interrupted in the middle of a step, it cannot be used again.
 
     >>> cutter = Partition(size=100, epsilon=1).online()
     >>> cutter.add(3)
@@ -251,17 +248,17 @@ class Cutter(Uncopyable):
 
     def add(self, weight: int = 1) -> None:
         """Items of total `weight` arrive at the current position."""
-        weight = _whole(weight, "weight")
-        if not 0 <= weight < 2**62 or self.position == self._partition.size:
-            raise InvalidData("weight", "must lie between 0 and 2^62, inside the universe", fix="count items")
+        weight = _check_integer(weight, "weight")
+        inside = 0 <= weight < 2**62 and self.position < self._partition.size
+        check_data(inside, "weight", "must lie between 0 and 2^62, inside the universe", fix="count items")
         with self._step():
             self._segment.add(weight)
 
     def advance(self, run: int) -> list[int]:
         """The clock moves on by `run` positions; returns the seals among them."""
-        run = _whole(run, "run")
-        if not 0 <= run <= self._partition.size - self.position:
-            raise InvalidData("run", "must not leave the universe", fix="stop the clock at its end")
+        run = _check_integer(run, "run")
+        inside, fix = 0 <= run <= self._partition.size - self.position, "stop the clock at its end"
+        check_data(inside, "run", "must not leave the universe", fix=fix)
         known, goal = len(self._seals), self.position + run
         with self._step():
             while self.position < goal:
@@ -273,12 +270,11 @@ class Cutter(Uncopyable):
 
     def update(self, position: int, weight: int = 1) -> list[int]:
         """Replay: move the clock to `position`, where items arrive; returns the seals on the way."""
-        position, weight = _whole(position, "position"), _whole(weight, "weight")
-        if not self.position <= position < self._partition.size:
-            fix = "feed items in order"
-            raise InvalidData("position", "must not go back nor leave the universe", fix=fix)
-        if not 0 <= weight < 2**62:
-            raise InvalidData("weight", "must lie between 0 and 2^62", fix="count items")
+        position, weight = _check_integer(position, "position"), _check_integer(weight, "weight")
+        inside = self.position <= position < self._partition.size
+        fix = "feed items in order"
+        check_data(inside, "position", "must not go back nor leave the universe", fix=fix)
+        check_data(0 <= weight < 2**62, "weight", "must lie between 0 and 2^62", fix="count items")
         seals = self.advance(position - self.position)
         self.add(weight)
         return seals
@@ -293,7 +289,7 @@ class Cutter(Uncopyable):
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """A step is done or the cutter is broken: noise that was used once must not be used again."""
+        """An interrupted step breaks the cutter: noise that was used once must not be used again."""
         if self._broken or os.getpid() != self._owner:
             raise EntropyError(
                 "this cutter was interrupted or forked in the middle of a cut; start a new one"
@@ -310,27 +306,21 @@ class Cutter(Uncopyable):
 
 
 def _items(cells: np.ndarray, counts: np.ndarray, first: int) -> Iterator[tuple[int, int]]:
-    """(cell, count) from the first on, converted a stretch at a time."""
+    """(cell, count) from the first on, converted in chunks: a segment may need a few of many."""
     for start in range(first, cells.size, 256):
-        stretch = slice(start, start + 256)
-        yield from zip(cells[stretch].tolist(), counts[stretch].tolist(), strict=True)
+        chunk = slice(start, start + 256)
+        yield from zip(cells[chunk].tolist(), counts[chunk].tolist(), strict=True)
 
 
-def _whole(value: object, name: str) -> int:
+def _check_integer(value: object, name: str) -> int:
     failure = InvalidData(name, "must be an integer", fix="pass an int")
     return unchained(lambda: integer(value, name), failure, InvalidParameter)
-
-
-# Tents: noisy overlapping sums of all cells, for any range of a universe of moderate size.
-
-
-_LARGEST_SIZE: Final = 2**24
 
 
 @final
 @frozen(kw_only=True)
 class Tents(Mechanism):
-    """Publish once; answer every interval over 0, ..., size-1 from overlapping sums, level upon level.
+    """Publish once; answer every interval over 0, ..., size-1 from overlapping sums on several levels.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
     Error:     least squares; standard error 8.3 / epsilon for a random range of a universe of 256 cells,
@@ -370,11 +360,11 @@ class Tents(Mechanism):
         """Count every cell and every tent, and add noise."""
         counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        tents = measured(counts.spread(), self.rate, session)
+        tents = measure_tents(counts.spread(), self.rate, session)
         return TentRelease(size=self.size, tents=tents, guarantee=self.guarantee if session.secure else None)
 
 
-def measured(units: NDArray[np.int64], rate: Fraction, noise: Noise) -> TentCounts:
+def measure_tents(units: NDArray[np.int64], rate: Fraction, noise: Noise) -> TentCounts:
     """Noisy tents over the counts of units; one row more or less costs `rate`.
 
     A row changes level l by 2^8l in L1 norm, so with noise of scale 2^8l / (share rate) it costs its
@@ -392,15 +382,6 @@ def level_scales(shares: tuple[Fraction, ...], rate: Fraction) -> list[Fraction]
     return [2 ** (GRAIN_BITS * level) / (share * rate) for level, share in enumerate(shares)]
 
 
-# A private partition counted by tents: any interval of a universe of any size.
-
-
-_FULL_CELL: Final = 10
-_FULL_PART: Final = Fraction(35, 100)
-_SMALLEST_SHARE: Final = Fraction(1, 10)
-_FEW_EMPTY: Final = 20
-
-
 @final
 @frozen(kw_only=True)
 class PartitionTents(Mechanism):
@@ -412,7 +393,7 @@ class PartitionTents(Mechanism):
 
     `total` is a public number of rows, a guess or one that was released before; it decides how
     epsilon is divided, never what is private. Heavy cells seal their segment, so last cells of segments
-    are counted apart.
+    are counted separately.
 
     >>> PartitionTents(size=2**64, epsilon=1, total=100_000).partition.threshold
     443
@@ -462,7 +443,7 @@ class PartitionTents(Mechanism):
         return 8 * min(self.size, math.ceil(full) + _FEW_EMPTY)
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> PartitionTentsRelease:
-        """Ask if cells are full, cut if they are not, and count with all that is left."""
+        """Test if cells are well filled, cut if they are not, and count with the rest of epsilon."""
         counts = fitting(data, self.size, self.contributions)
         session = noise.session()
         filled = self._filled(counts, session)
@@ -483,7 +464,7 @@ class PartitionTents(Mechanism):
         )
 
     def _filled(self, counts: AxisCounts, noise: Noise) -> int | None:
-        """How many rows there are if each cell counts up to a public limit, noisy; None if it is not asked.
+        """The noisy number of rows if each cell counts up to a public limit; None if there is no such test.
 
         One row more or less changes it by at most one.
         """
@@ -497,12 +478,12 @@ class PartitionTents(Mechanism):
 
     @property
     def _full_cell(self) -> int:
-        """How many rows make a cell well filled."""
+        """The number of rows that make a cell well filled."""
         return math.ceil(_FULL_CELL / self.rate)
 
     def _count_cells(self, counts: AxisCounts, noise: Noise) -> tuple[TentCounts, None]:
         """Every cell is a unit."""
-        return measured(counts.spread(), self._rate(self.budget.counting(full=True)), noise), None
+        return measure_tents(counts.spread(), self._rate(self.budget.counting(full=True)), noise), None
 
     def _count_segments(self, counts: AxisCounts, cut: Cut, noise: Noise) -> tuple[TentCounts, Pairs | None]:
         """Units are the segments and their last cells, or the segments, with a second look at pairs."""
@@ -510,9 +491,9 @@ class PartitionTents(Mechanism):
         units = self.budget.counting(full=False)
         weights = counts.weigh(pieces)
         if len(pieces) == len(cut) or self.budget.cuts_off_last_cells(len(cut)):
-            return measured(weights, self._rate(units), noise), None
+            return measure_tents(weights, self._rate(units), noise), None
         segments = np.add.reduceat(weights, pieces.locate(cut.starts))
-        tents = measured(segments, self._rate(units - self.budget.pairs), noise)
+        tents = measure_tents(segments, self._rate(units - self.budget.pairs), noise)
         return tents, self._look_at_pairs(weights, cut, pieces, noise)
 
     def _look_at_pairs(self, weights: Ints, cut: Cut, pieces: Cut, noise: Noise) -> Pairs:
@@ -524,16 +505,16 @@ class PartitionTents(Mechanism):
         )
 
     def _rate(self, units: int) -> Fraction:
-        """The part of the rate that so many units of the budget are."""
+        """The part of the rate that this many units of the budget are."""
         return self.rate * Fraction(units, BUDGET_UNITS)
 
     def _scale(self, units: int) -> Fraction:
-        """The noise scale that so many units pay for, where one row changes one count by one."""
+        """The noise scale that this many units pay for, if one row changes one count by one."""
         return 1 / self._rate(units)
 
     @property
     def _largest_scales(self) -> tuple[Fraction, ...]:
-        """Bounds on the scales of all looks, whatever the data and the total turn out to be."""
+        """Bounds on the scales of all looks, for any data and total."""
         highest_level = 2 ** (GRAIN_BITS * (MOST_LEVELS - 1)) / _SMALLEST_SHARE
         return highest_level * self._scale(LEAST_COUNTING), self._scale(LEAST_LOOK)
 

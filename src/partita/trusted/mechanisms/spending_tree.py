@@ -1,4 +1,4 @@
-"""The spending tree: every node spends from the budget of its path, and looks where it is worth it."""
+"""The spending tree, which spends the budget of each path where it pays, and the default for intervals."""
 
 from __future__ import annotations
 
@@ -22,10 +22,17 @@ from partita.trusted.mechanisms.partition import PartitionTents
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts
 
+Tool: TypeAlias = "PartitionTents | SpendingTree"
+
 _LARGEST_SIZE: Final = 2**63
 _LARGEST_BRANCHING: Final = 256
-_ROWS_PER_NODE: Final = 30
+_ROWS_PER_NODE: Final = 30  # predicts the size of a release: rows, in units of the noise, for each node
 _SMALLEST: Final = Fraction(1, 2**62)
+_TOTAL_SHARE: Final = Fraction(1, 100)  # of epsilon: a better choice of the tool against less for the tool
+_LARGEST_TREE: Final = 2**14  # cells; a larger universe gets a partition
+_MANY: Final = 30_000  # rows times rate, from which the tree has branching 16 instead of 8
+_LARGEST_TOTAL: Final = 2**63
+"""A noisy total is clipped to this, as files hold 64 bits; only a tiny epsilon gets there."""
 
 
 @final
@@ -38,7 +45,7 @@ class SpendingTree(Mechanism):
     Proof:     docs/proofs/spending_tree.md (budgets along a path, integer noise)
 
     `total` is a public number: a guess of the number of rows, or a noisy count that was released
-    before, of which `total_scale` tells the noise. All of epsilon is spent on the tree.
+    before with noise of `total_scale`. All of epsilon is spent on the tree.
 
     >>> SpendingTree(size=4096, epsilon=1, total=100_000).scale
     Fraction(1048576, 1)
@@ -60,14 +67,19 @@ class SpendingTree(Mechanism):
             self,
             size=integer(self.size, "size", low=1, high=_LARGEST_SIZE),
             total=integer(self.total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
-            total_scale=None if self.total_scale is None else _positive(self.total_scale, "total_scale"),
-            branching=_power_of_two(self.branching),
-            growth=_positive(self.growth, "growth"),
-            worth=_positive(self.worth, "worth"),
-            depth_power=_share(self.depth_power, "depth_power"),
+            total_scale=None
+            if self.total_scale is None
+            else _check_positive(self.total_scale, "total_scale"),
+            branching=integer(self.branching, "branching", low=2, high=_LARGEST_BRANCHING),
+            growth=_check_positive(self.growth, "growth"),
+            worth=_check_positive(self.worth, "worth"),
+            depth_power=_check_share(self.depth_power, "depth_power"),
         )
 
     def _check(self) -> None:
+        branching = self.branching
+        rule, fix = "must be a power of two", "pass for example 16"
+        check(branching & (branching - 1) == 0, "branching", rule, given=branching, fix=fix)
         check_scale(self.scale, self.epsilon)
         check_scale(self.scale / UNITS, self.epsilon)
 
@@ -93,7 +105,7 @@ class SpendingTree(Mechanism):
         return typical_error(self.size, self.rate, rows)
 
     def predicted_numbers(self, rows: int) -> int:
-        """About how many integers the release holds: six for each node, and so many nodes as are worth it."""
+        """About how many integers the release holds: six for each node that is worth a look."""
         worth = int(rows * self.rate / _ROWS_PER_NODE)
         return 6 * max(self.branching, min(self.size, worth))
 
@@ -141,7 +153,7 @@ class SpendingTree(Mechanism):
 
 
 class _Front(NamedTuple):
-    """The boxes that are cut next: where they begin, the units that they have left, their released counts."""
+    """The nodes that are cut next: their first cells, the units that they have left, and noisy counts."""
 
     first: UInts
     budget: Ints
@@ -149,19 +161,19 @@ class _Front(NamedTuple):
 
 
 class _Looks(NoisyLooks):
-    """Looks at ranges of cells. Nobody looks at the root: the total is a public number."""
+    """Looks at ranges of cells. There is no look at the root: the total is a public number."""
 
     def __init__(self, counts: AxisCounts, session: Noise, scale: Fraction) -> None:
         super().__init__(session, scale, root=0)
         self._walk = counts.descent(_Running.over)
 
     def open(self, boxes: NodeBoxes) -> None:
-        """Turn to the next level."""
-        self.turn_to(self._walk.folded(partial(_between, boxes)))
+        """Go on to the next level."""
+        self.turn_to(self._walk.folded(partial(_count_between, boxes)))
 
 
 class _Running(NamedTuple):
-    """The secret, in order: how many rows lie before each cell."""
+    """The secret, in order: the number of rows before each cell."""
 
     cells: UInts
     before: Ints
@@ -171,7 +183,7 @@ class _Running(NamedTuple):
         return cls(cells, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
 
 
-def _between(boxes: NodeBoxes, running: _Running) -> Ints:
+def _count_between(boxes: NodeBoxes, running: _Running) -> Ints:
     """The exact count of each box."""
     behind = running.before[np.searchsorted(running.cells, boxes.last, side="right")]
     return np.asarray(behind - running.before[np.searchsorted(running.cells, boxes.first)])
@@ -181,49 +193,30 @@ def _root(size: int) -> TreeLevel:
     return TreeLevel(np.zeros(1, np.uint64), np.array([size - 1], np.uint64), np.ones(1, bool))
 
 
-def _power_of_two(branching: object) -> int:
-    exact = integer(branching, "branching", low=2, high=_LARGEST_BRANCHING)
-    fix = "pass for example 16"
-    check(not (exact & (exact - 1)), "branching", "must be a power of two", given=branching, fix=fix)
+def _check_share(value: object, name: str) -> Fraction:
+    exact = rational(value, name)
+    check(0 <= exact <= 1, name, "must lie in [0, 1]", given=value, fix="leave it out")
     return exact
 
 
-def _positive(value: object, name: str) -> Fraction:
+def _check_positive(value: object, name: str) -> Fraction:
     exact = rational(value, name)
     fix = "leave it out"
     check(_SMALLEST <= exact <= 1 / _SMALLEST, name, "must lie between 2^-62 and 2^62", given=value, fix=fix)
     return exact
 
 
-def _share(value: object, name: str) -> Fraction:
-    exact = rational(value, name)
-    check(0 <= exact <= 1, name, "must lie in [0, 1]", given=value, fix="leave it out")
-    return exact
-
-
-# Interval counts over any universe: the best known tool for its size and for how many people there are.
-
-
-Tool: TypeAlias = PartitionTents | SpendingTree
-
-_TOTAL_SHARE: Final = Fraction(1, 100)
-_LARGEST_TREE: Final = 2**14
-_MANY: Final = 30_000
-_LARGEST_TOTAL: Final = 2**63
-"""No noisy total is taken to be further from zero, as files hold 64 bits; only a tiny epsilon gets there."""
-
-
 @final
 @frozen(kw_only=True)
 class Intervals(Mechanism):
-    """The default for many cells in order: every interval, size up to 2^64, by the tool that suits it.
+    """The default for many cells in order: every interval, size up to 2^64, by the most suitable mechanism.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
     Error:     measured, not proved: benchmarks/README.md; each release bounds its own, `error(beta)`.
     Proof:     docs/proofs/intervals.md (one hundredth on the total, the rest on the tool it chooses)
 
-    A noisy total is released first. From it and public facts alone follows the tool: a spending tree
-    where the universe is small and people are many, else a private partition counted by tents.
+    A noisy total is released first. It and public parameters alone decide the tool: a spending tree
+    if the universe is small and people are many, else a private partition counted by tents.
 
     >>> Intervals(size=2**64, epsilon=1).tool(total=100_000).name
     'partition-tents'
@@ -250,11 +243,22 @@ class Intervals(Mechanism):
         return 1 / (_TOTAL_SHARE * self.rate)
 
     def tool(self, *, total: int) -> Tool:
-        """The mechanism for everything but the total: a function of public facts and the released total."""
-        informed = total * self.rate
+        """The mechanism for everything but the total: a function of public parameters and the noisy total."""
+        informed, epsilon = total * self.rate, self.epsilon * (1 - _TOTAL_SHARE)
         if self.size > _LARGEST_TREE or informed < LITTLE:
-            return self._partition(total)
-        return self._tree(total, branching=8 if informed < _MANY else 16)
+            return PartitionTents(size=self.size, epsilon=epsilon, total=total, **self.protected)
+        # Tuned constants, no part of the privacy argument: few rows get a narrower tree.
+        branching, growth, worth = (8, Fraction(3, 4), 20) if informed < _MANY else (16, Fraction(4, 5), 8)
+        return SpendingTree(
+            size=self.size,
+            epsilon=epsilon,
+            total=total,
+            total_scale=self.total_scale,
+            branching=branching,
+            growth=growth,
+            worth=worth,
+            **self.protected,
+        )
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range if there are that many rows."""
@@ -267,30 +271,10 @@ class Intervals(Mechanism):
     def release(
         self, data: AxisCounts, *, noise: Noise = SYSTEM
     ) -> PartitionTentsRelease | SpendingTreeRelease:
-        """Count everybody, choose by the noisy count, and let the tool do the rest."""
+        """Count all rows, choose the tool by the noisy count, and release with it."""
         counts = fitting(data, self.size, self.contributions)
         session = noise.session()
         noisy = int(session.add(counts.total, self.total_scale))
         total = min(_LARGEST_TOTAL, max(-_LARGEST_TOTAL, noisy))
         release = self.tool(total=total).release(counts, noise=PartNoise(session))
         return replace(release, guarantee=self.guarantee if session.secure else None)
-
-    @property
-    def _rest(self) -> Fraction:
-        return self.epsilon * (1 - _TOTAL_SHARE)
-
-    def _partition(self, total: int) -> PartitionTents:
-        return PartitionTents(size=self.size, epsilon=self._rest, total=total, **self.protected)
-
-    def _tree(self, total: int, *, branching: int) -> SpendingTree:
-        growth, worth = (Fraction(3, 4), 20) if branching == 8 else (Fraction(4, 5), 8)
-        return SpendingTree(
-            size=self.size,
-            epsilon=self._rest,
-            total=total,
-            total_scale=self.total_scale,
-            branching=branching,
-            growth=growth,
-            worth=worth,
-            **self.protected,
-        )

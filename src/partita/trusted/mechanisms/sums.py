@@ -1,4 +1,4 @@
-"""The cap of a summed column: noisy counts of orders of magnitude, and the highest that is clear."""
+"""Sums of a column: the cap of its values, level trees over ranges of keys, and the log tree over values."""
 
 from __future__ import annotations
 
@@ -67,30 +67,27 @@ class ValueCap(Private):
 
     @cached_property
     def buckets(self) -> ValueBuckets:
-        """What is counted."""
+        """The powers of two that are counted."""
         return ValueBuckets(self.value)
 
     def measure(self, points: PointCounts, *, session: Noise) -> NDArray[Any]:
         """The noisy count of every bucket: each row is in one. The value is the last column of the points."""
-        noisy: NDArray[Any] = session.add(points.folded(partial(_bucketed, self.buckets)), self.scale)
+        noisy: NDArray[Any] = session.add(points.folded(partial(_count_buckets, self.buckets)), self.scale)
         return noisy
 
 
-def _bucketed(buckets: ValueBuckets, places: UInts, counts: Ints) -> Ints:
-    """How many rows are in each bucket."""
+def _count_buckets(buckets: ValueBuckets, places: UInts, counts: Ints) -> Ints:
+    """The number of rows in each bucket."""
     exact = np.zeros(buckets.size, np.int64)
     np.add.at(exact, buckets.of(places[:, -1]), counts)
     return exact
 
 
-# Level trees: sums of a column over ranges of keys, with error that follows the data and not the bound.
-
-
-_CAP_SHARE: Final = Fraction(1, 20)
-_FEW_CELLS: Final = 512
-_ROWS_FOR_A_PART: Final = 16
-_TOP_KNOTS: Final = 16 / 15
-_WIDEST: Final = Tops(7 << 60, 7 << 60)
+_CAP_SHARE: Final = Fraction(1, 20)  # of epsilon: a tighter cap against less for the trees
+_FEW_CELLS: Final = 512  # keys with more cells are cut into parts by their counts
+_ROWS_FOR_A_PART: Final = 16  # times 1 / rate: finer parts against noise in each
+_TOP_KNOTS: Final = 16 / 15  # adds the noise of the lower knots to that of the top one
+_WIDEST: Final = Tops(7 << 60, 7 << 60)  # caps above all values: the worst case before they are found
 
 
 @final
@@ -126,17 +123,17 @@ class LevelTrees(Private):
 
     @cached_property
     def cap(self) -> ValueCap:
-        """What finds the caps."""
+        """The mechanism that finds the caps."""
         return ValueCap(value=self.value, epsilon=self.epsilon * _CAP_SHARE, **self.protected)
 
     @property
     def degree(self) -> int:
-        """Of the hats: 1 for sums, 2 for squares, too."""
+        """The degree of the hats: 1 for sums, 2 for sums and squares."""
         return 2 if self.moments else 1
 
     @property
     def why(self) -> str:
-        """What is chosen, from public facts."""
+        """A sentence about how public parameters choose the parts."""
         if not self.keys:
             return "Sums have no keys: there is one part."
         if cells_of(self.keys) <= _FEW_CELLS:
@@ -144,9 +141,9 @@ class LevelTrees(Private):
         return "The keys are cut into parts by the released counts."
 
     def predicted_error(self, rows: int) -> float:
-        """About the root-mean-square error of a random range of keys, over the largest value covered.
+        """About the root-mean-square error of a random range of keys, over the largest covered value.
 
-        That is in rows that have the largest value, so it compares with the errors of counts.
+        Its unit is a row with the largest value, so that it compares with the errors of counts.
         """
         tree, controls = best_tree(self._parts(rows)), self._controls(_WIDEST)
         noise = laplace_variance(self._scale(tree, controls)) * tree.typical * _TOP_KNOTS
@@ -159,10 +156,10 @@ class LevelTrees(Private):
     def release(
         self, points: PointCounts, density: KeyCounts | None = None, *, noise: Noise = SYSTEM
     ) -> LevelTreesRelease:
-        """Find the caps, lay every row on the knots around its value, and add noise to all nodes.
+        """Find the caps, split every row between the knots around its value, and add noise to all nodes.
 
-        The points have a column for each key and one for the value, the last. `density` was released before;
-        it decides how keys are cut where they have many cells.
+        The points have a column for each key, and the value is the last column. `density` was released
+        before; it decides how keys with many cells are cut.
         """
         rows = fitting_points(points, (*self.keys, self.cap.value.axis), self.contributions)
         cut = self._cut(density)
@@ -186,7 +183,7 @@ class LevelTrees(Private):
         )
 
     def _cut(self, density: KeyCounts | None) -> KeyTree:
-        """The parts of the keys, a function of public facts and of what was released about the keys."""
+        """The parts of the keys: a function of public parameters and of released counts of the keys."""
         cells = cells_of(self.keys)
         if cells <= _FEW_CELLS or (density is None and cells <= MOST_PARTS):
             return cut_into_cells(self.keys)
@@ -196,7 +193,7 @@ class LevelTrees(Private):
         return cut_by_counts(self.keys, density, enough=float(self._rows_for_a_part))
 
     def _parts(self, rows: int) -> int:
-        """About how many parts there will be."""
+        """A prediction of the number of parts."""
         cells = cells_of(self.keys)
         if cells <= _FEW_CELLS:
             return cells
@@ -204,7 +201,7 @@ class LevelTrees(Private):
 
     @property
     def _rows_for_a_part(self) -> Fraction:
-        """A part with more rows is worth halving: its rows stand out from the noise of a part."""
+        """A part with more rows is halved: its rows exceed the noise of a part."""
         return _ROWS_FOR_A_PART / self._rate
 
     @property
@@ -235,9 +232,6 @@ def _keys(keys: object) -> tuple[Axis, ...]:
     return given
 
 
-# The log tree: one tree of counts over octaves, for sums of a column over ranges of its own values.
-
-
 @final
 @frozen(kw_only=True)
 class LogTree(Private):
@@ -245,7 +239,7 @@ class LogTree(Private):
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [SU, Thm 2.5]
     Error:     O(largest covered value of the range times log^1.5 cells / epsilon), and at most 1/256 of
-               each value that is not counted by itself.
+               each value that shares its cell with others.
     Proof:     docs/proofs/log_tree.md (integer noise, public cells)
 
     Values up to 256 steps from the origin have cells of their own; beyond, there are 128 for every octave.
@@ -279,7 +273,7 @@ class LogTree(Private):
 
     @property
     def why(self) -> str:
-        """What is chosen, from public facts."""
+        """A sentence about the cells."""
         return f"Values are counted in {self.cells.size:,} cells, 128 for every octave."
 
     def predicted_error(self, rows: int) -> float:
@@ -293,7 +287,7 @@ class LogTree(Private):
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> LogTreeRelease:
         """Count every node and add noise; the points have one column, the value."""
         rows = fitting_points(points, (self.cells.line.axis,), self.contributions)
-        counts = rows.folded(partial(_cell_counts, self.cells))
+        counts = rows.folded(partial(_count_cells, self.cells))
         session = noise.session()
         return LogTreeRelease(
             value=self.cells.line,
@@ -304,8 +298,8 @@ class LogTree(Private):
         )
 
 
-def _cell_counts(cells: LogCells, places: UInts, counts: Ints) -> Ints:
-    """How many rows are in each cell."""
+def _count_cells(cells: LogCells, places: UInts, counts: Ints) -> Ints:
+    """The number of rows in each cell."""
     exact = np.zeros(cells.size, np.int64)
     np.add.at(exact, cells.of(places[:, 0]), counts)
     return exact

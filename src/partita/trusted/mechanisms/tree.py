@@ -1,4 +1,4 @@
-"""The tree mechanism: noisy counts of a hierarchy of intervals [SU, Thm 2.5; DNPR10]."""
+"""The tree mechanism: noisy counts of a hierarchy of intervals [SU, Thm 2.5; DNPR10]; also after a cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
 
-_LARGEST_SIZE: Final = 2**30
+_LARGEST_SIZE: Final = 2**30  # the counts of all nodes are in memory
+_MOST_LEVELS: Final = 31
+_MOST_SEGMENTS: Final = 2**30
+"""Limits of a tree over segments: leaves, and levels."""
 
 
 @final
@@ -60,19 +63,25 @@ class Tree(Mechanism):
         super()._convert()
         freeze(
             self,
-            size=_size(self.size),
+            size=self._check_size(),
             branching=integer(self.branching, "branching", low=2, high=_LARGEST_SIZE),
             root=check_bool(self.root, "root"),
         )
-        freeze(self, weights=_weights(self.weights, self.shape.levels))
+        freeze(self, weights=_check_weights(self.weights, self.shape.levels))
 
     def _check(self) -> None:
         for scale in self.scales:
             check_scale(scale, self.epsilon)
 
+    def _check_size(self) -> int:
+        exact = integer(self.size, "size", low=1)
+        rule = f"must be at most {_LARGEST_SIZE} for a plain tree"
+        check(exact <= _LARGEST_SIZE, "size", rule, given=exact, fix="use a Partition first")
+        return exact
+
     @cached_property
     def shape(self) -> Hierarchy:
-        """Which cells the nodes stand for."""
+        """The cells of each node."""
         return Hierarchy.of(size=self.size, branching=self.branching, root=self.root)
 
     @property
@@ -125,7 +134,7 @@ class Tree(Mechanism):
         """Count every node and add noise."""
         counts = fitting(data, self.size, self.contributions)
         session = noise.session()
-        nodes = counts.folded(partial(_node_counts, self.size, self.widths))
+        nodes = counts.folded(partial(_count_nodes, self.size, self.widths))
         exact = np.split(nodes, np.cumsum(self.shape.nodes)[:-1])
         levels = [session.add(level, scale) for level, scale in zip(exact, self.scales, strict=True)]
         return TreeRelease(
@@ -137,25 +146,15 @@ class Tree(Mechanism):
         )
 
 
-def _node_counts(size: int, widths: tuple[int, ...], cells: UInts, counts: Ints) -> Ints:
-    """The exact count of each node, level by level: nodes of a level are as many cells wide."""
-    return np.concatenate([_level_counts(size, width, cells, counts) for width in widths])
+def _count_nodes(size: int, widths: tuple[int, ...], cells: UInts, counts: Ints) -> Ints:
+    """The exact count of each node, level by level: all nodes of a level have the same width."""
+    levels = [np.zeros(-(-size // width), dtype=np.int64) for width in widths]
+    for nodes, width in zip(levels, widths, strict=True):
+        np.add.at(nodes, (cells // np.uint64(width)).astype(np.int64), counts)
+    return np.concatenate(levels)
 
 
-def _level_counts(size: int, width: int, cells: UInts, counts: Ints) -> Ints:
-    nodes = np.zeros(-(-size // width), dtype=np.int64)
-    np.add.at(nodes, (cells // np.uint64(width)).astype(np.int64), counts)
-    return nodes
-
-
-def _size(size: object) -> int:
-    exact = integer(size, "size", low=1)
-    rule = f"must be at most {_LARGEST_SIZE} for a plain tree"
-    check(exact <= _LARGEST_SIZE, "size", rule, given=exact, fix="use a Partition first")
-    return exact
-
-
-def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:
+def _check_weights(weights: object, levels: int) -> tuple[Fraction, ...]:
     """One positive weight for each level."""
     if weights is None:
         return (Fraction(1),) * levels
@@ -164,14 +163,6 @@ def _weights(weights: object, levels: int) -> tuple[Fraction, ...]:
     rule, fix = f"must be {levels} positive numbers, one for each level", "leave them out for equal shares"
     check(len(exact) == levels and min(exact) > 0, "weights", rule, given=weights, fix=fix)
     return exact
-
-
-# Interval counts over a huge universe as in the paper [DNRR15, section 3.2].
-
-
-_MOST_LEVELS: Final = 31
-_MOST_SEGMENTS: Final = 2**30
-"""Of a tree over the segments: it has at most so many leaves, and then so many levels."""
 
 
 @final
@@ -227,8 +218,8 @@ class PaperIntervals(Mechanism):
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range, if that many rows lie in cells of their own.
 
-        To the noise of a tree over the segments comes what the two at the ends hold outside of the
-        range: a uniform share of each. Values that many rows have in common make it worse.
+        The error is the noise of a tree over the segments, plus the rows that the two segments at the ends
+        hold outside of the range: a uniform share of each. Values with many rows make it worse.
         """
         rows = integer(rows, "rows", low=0)
         segments = self._segments(rows)
@@ -242,9 +233,9 @@ class PaperIntervals(Mechanism):
         return segments + self.tree(segments=segments).predicted_numbers(rows)
 
     def _segments(self, rows: int) -> int:
-        """How many segments there are if rows lie evenly: about `size / rows` cells for each.
+        """How many segments there are if rows lie evenly: about `size / rows` cells for each row.
 
-        So many fresh noises meet each count, and the largest of them seals a segment by
+        Each count meets that many fresh noises, and the largest of them seals a segment by
         scale ln(size / rows) before its weight reaches the threshold.
         """
         early = float(self.partition.scale) * math.log(max(1.0, self.size / max(rows, 1)))
@@ -252,7 +243,7 @@ class PaperIntervals(Mechanism):
         return min(1 + int(rows / weight), self.size, _MOST_SEGMENTS)
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> PaperIntervalsRelease:
-        """Cut, then count the segments in a tree."""
+        """Cut, then count the segments by a tree."""
         counts = fitting(data, self.size, self.contributions)
         session = noise.session()
         part = PartNoise(session)

@@ -9,13 +9,13 @@ split, nor who does the arithmetic. See docs/proofs/noise.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate, islice
 from operator import mul, sub
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from flint import arb, fmpz
@@ -49,6 +49,10 @@ NEGLIGIBLE: Final = 2.0**-900
 PRECISION: Final = 192
 """Fractional bits of the integers that decide first; they double while there is doubt."""
 
+_MOST_LEVELS: Final = 1 << 17  # cached hazards of one law: memory against computing them again
+
+Number = TypeVar("Number", bound=float)
+
 
 def float_hazard(level: int, rate: float, laplace: bool) -> float:
     """h(level) to within a small part of `MARGIN`; infinite where success is certain."""
@@ -68,8 +72,9 @@ class Hazard:
     def __init__(self, law: Law, scale: Fraction) -> None:
         self.law = law
         self.rate = 1 / scale
-        self.floats = _FloatHazards(law, self.rate)
-        self._fixed: dict[int, _FixedHazards] = {}
+        rate, laplace = float(self.rate), law == "laplace"
+        self.floats = _LevelCache(lambda level: float_hazard(level, rate, laplace))
+        self._fixed: dict[int, _LevelCache[int]] = {}
 
     def certain(self, level: int) -> bool:
         """Whether noise exceeds `level` with probability one."""
@@ -78,7 +83,7 @@ class Hazard:
     def fixed(self, bits: int) -> Mapping[int, int]:
         """floor(2^bits h(k)) for every level k at which success is not certain, certified."""
         if bits not in self._fixed:
-            self._fixed[bits] = _FixedHazards(self, bits)
+            self._fixed[bits] = _LevelCache(lambda level: floor(self.real(level), bits))
         return self._fixed[bits]
 
     def real(self, level: int) -> Real:
@@ -91,33 +96,17 @@ class Hazard:
         return lambda: -((-(enclose(-rate * (level + 1)).exp())).log1p())
 
 
-class _FloatHazards(dict[int, float]):
-    """Levels to float hazards, filled as they are asked for."""
+class _LevelCache(dict[int, Number]):
+    """Levels to hazards, computed when they are first needed."""
 
-    def __init__(self, law: Law, rate: Fraction) -> None:
-        self._rate, self._laplace = float(rate), law == "laplace"
+    def __init__(self, compute: Callable[[int], Number]) -> None:
+        self._compute = compute
 
-    def __missing__(self, level: int) -> float:
-        _make_room(self)
-        self[level] = value = float_hazard(level, self._rate, self._laplace)
+    def __missing__(self, level: int) -> Number:
+        if len(self) >= _MOST_LEVELS:
+            self.clear()
+        self[level] = value = self._compute(level)
         return value
-
-
-class _FixedHazards(dict[int, int]):
-    """Levels to fixed-point hazards, filled as they are asked for."""
-
-    def __init__(self, hazard: Hazard, bits: int) -> None:
-        self._hazard, self._bits = hazard, bits
-
-    def __missing__(self, level: int) -> int:
-        _make_room(self)
-        self[level] = value = floor(self._hazard.real(level), self._bits)
-        return value
-
-
-def _make_room(remembered: dict[int, float] | dict[int, int]) -> None:
-    if len(remembered) >= 1 << 17:
-        remembered.clear()
 
 
 @lru_cache(maxsize=64)
@@ -217,21 +206,17 @@ def _fixed_target(digits: int, digit_bits: int, bits: int) -> int | None:
     return floor(lambda: digit_bits * arb.const_log2() - arb(rest).log(), bits) if rest else None
 
 
-# E = -ln(1 - U) for whole arrays of words, as sums of two floats.
-#
-# Each value is a pair (high, low) whose sum is right to 2^-80 (1 + E): enough to place a first
-# success among 2^64 positions without exact arithmetic, nearly always. The tests compare it with
-# a second library.
-
-
-STEPS: Final = 1 << 11
+STEPS: Final = 1 << 11  # entries of the logarithm table
 _RECIPROCAL_BITS: Final = 16
 _CONSTANT_BITS: Final = 200
 _SHORT_BITS: Final = 40
 
 
 def exponential_targets(words: UInts) -> tuple[Floats, Floats]:
-    """-ln(1 - word / 2^64) of each word, as pairs.
+    """E = -ln(1 - word / 2^64) of each word, as a pair of floats (high, low).
+
+    The sum of a pair is right to 2^-80 (1 + E): enough to place a first success among 2^64 positions
+    without exact arithmetic, nearly always. The tests compare it with a second library.
 
     With m = 2^64 - word = 2^e (a + b) and a tabulated r near 1 / (a + b),
     E = (64 - e) ln 2 + ln r - ln(1 + z), z = r (a + b) - 1, and |z| < 2^-10. The products r a
@@ -304,29 +289,26 @@ def log_constants() -> tuple[Floats, Floats, Floats, float, float]:
     )
 
 
-# Many first successes one after another over a stream of weights, fast.
-#
-# A segment opens with level = threshold + noise; every weight that arrives lowers the level;
-# the segment ends at the first position where fresh noise exceeds the level, and the next one
-# opens behind it. `Sweep` finds these ends in bulk and stops before a segment that it cannot
-# decide from one word of its uniform: the caller settles that one with `FirstSuccess`, from the same words,
-# and
-# asks again. On the same words the ends are those that `FirstSuccess` alone would find.
-
-
-_LONGEST_TABLE: Final = 1 << 16
-_LONGEST_PAIR_TABLE: Final = 1 << 14
-_WIDE: Final = 1 << 32
-_SEGMENTS: Final = 1 << 10
-_ITEMS: Final = 1 << 16
-_WORDS: Final = 1 << 13
+_LONGEST_TABLE: Final = 1 << 16  # levels with a tabulated float hazard: time to fill against lookups
+_LONGEST_PAIR_TABLE: Final = 1 << 14  # levels with a hazard as a pair of floats, which costs more to fill
+_WIDE: Final = 1 << 32  # positions, from which floats often cannot tell them apart
+_SEGMENTS: Final = 1 << 10  # decided at once in Python
+_ITEMS: Final = 1 << 16  # converted to Python lists at once
+_WORDS: Final = 1 << 13  # taken at once for the compiled kernel; the rest is given back
 _FLOAT_INTEGERS: Final = 2.0**52
 _ONE: Final = 2.0**PRECISION
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """A stream of `weights` at increasing `positions` in 0..last, and the noise to walk it with."""
+    """Many first successes over a stream of `weights` at increasing `positions` in 0..last, fast.
+
+    A segment opens with level = threshold + noise; every weight that arrives lowers the level;
+    the segment ends at the first position where fresh noise exceeds the level, and the next one
+    opens behind it. `Sweep` finds these ends in bulk and stops before a segment that it cannot
+    decide from one word of its uniform: the caller settles that one with `FirstSuccess`, from the same
+    words, and calls again. On the same words the ends are those that `FirstSuccess` alone would find.
+    """
 
     law: Law
     scale: Fraction
@@ -607,10 +589,7 @@ def _widths(words: UInts) -> Floats:
 
 
 # Public tail bounds of integer noise, certified: thresholds and quantiles are exact integers.
-#
 # a = exp(-1/scale) throughout; N, N' are independent noises of one law.
-
-
 @dataclass(frozen=True)
 class RealBound:
     """A public real number, compared without rounding."""

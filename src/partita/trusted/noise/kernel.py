@@ -1,8 +1,8 @@
-"""A sampler of `os.urandom` and Python ints, nothing else.
+"""Exact samplers that use only `os.urandom` and Python ints.
 
-It serves single reports on a device and pan-private state: it imports the standard library
-only, keeps no buffer and no key, and is exact by rejection [CKS20]. The number of kernel calls
-depends on the outcome, so an analyst must not be able to time it.
+They serve single reports on a device and pan-private state: they import the standard library
+only, store no buffer and no key, and are exact by rejection [CKS20]. The number of kernel calls
+depends on the outcome, so an analyst must not be able to time them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 
-from partita.errors import EntropyError, InvalidParameter
+from partita.errors import EntropyError, check
 
 
 def entropy(size: int) -> bytes:
@@ -28,8 +28,7 @@ def token(size: int = 16) -> str:
 
 def below(count: int) -> int:
     """Uniform among 0, ..., count-1."""
-    if count < 1:
-        raise InvalidParameter("count", "must be at least 1", given=count, fix="offer a choice")
+    check(count >= 1, "count", "must be at least 1", given=count, fix="offer a choice")
     width = (count - 1).bit_length()
     while True:
         drawn = int.from_bytes(entropy((width + 7) // 8), "little") & ((1 << width) - 1)
@@ -39,15 +38,13 @@ def below(count: int) -> int:
 
 def bernoulli(probability: Fraction) -> bool:
     """True with exactly the given probability."""
-    if not 0 <= probability <= 1:
-        raise InvalidParameter("probability", "must lie in [0, 1]", given=probability, fix="rescale it")
+    check(0 <= probability <= 1, "probability", "must lie in [0, 1]", given=probability, fix="rescale it")
     return below(probability.denominator) < probability.numerator
 
 
 def bernoulli_exp(x: Fraction) -> bool:
     """True with probability exactly exp(-x), for x >= 0 [CKS20, Alg 1]."""
-    if x < 0:
-        raise InvalidParameter("x", "must not be negative", given=x, fix="pass the exponent without its sign")
+    check(x >= 0, "x", "must not be negative", given=x, fix="pass the exponent without its sign")
     while x > 1:
         if not bernoulli_exp(Fraction(1)):
             return False
@@ -64,8 +61,7 @@ def geometric(scale: Fraction) -> int:
     With scale = t/s: U + t V is geometric with ratio exp(-1/t), and its quotient by s is
     geometric with ratio exp(-s/t).
     """
-    if scale <= 0:
-        raise InvalidParameter("scale", "must be positive", given=scale, fix="change epsilon")
+    check(scale > 0, "scale", "must be positive", given=scale, fix="change epsilon")
     t, s = scale.numerator, scale.denominator
     u = below(t)
     while not bernoulli_exp(Fraction(u, t)):

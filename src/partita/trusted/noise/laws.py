@@ -1,7 +1,14 @@
-"""The compiled kernels, where the `fast` extra is installed.
+"""Uniform words, exact reals and the laws of integer noise drawn from them.
 
-Numba takes most of a second to import, so it is loaded on the first large input only.
-Every kernel gives, on the same words, what the NumPy code beside its caller gives.
+A source hands out words strictly in order. A caller that took more words than it needed gives
+the rest back, so compiled code may look ahead and still leave the same tape behind.
+
+A `Real` is a function that returns an enclosure (`flint.arb`) of one fixed number at the
+current working precision. Every decision is certified: precision rises until the
+enclosure leaves no doubt, so the outcome never depends on rounding.
+
+Compiled kernels need the `fast` extra. Numba takes most of a second to import, so it is loaded on
+the first large input only. Every kernel gives the same result on the same words as the NumPy code.
 """
 
 from __future__ import annotations
@@ -24,15 +31,23 @@ from flint import arb, ctx, fmpq, fmpz
 from numpy.typing import ArrayLike
 
 from partita.arrays import Bools, Ints, UInts
-from partita.errors import EntropyError, InvalidParameter, TapeExhausted
+from partita.errors import EntropyError, TapeExhausted, check
 from partita.trusted.noise.kernel import entropy
 
 _MODULE: Final = "partita.trusted.noise.compiled"
 POSITIONS: Final = 1 << 18
-"""Sealing the segments of so many positions in Python takes about as long as loading the kernels."""
+"""Sealing the segments of this many positions in Python takes about as long as loading the kernels."""
 DRAWS: Final = 1 << 24
-"""So do as many draws with NumPy."""
-_SMALL: Final = 1 << 12
+"""This many draws with NumPy take about as long as loading the kernels."""
+_SMALL: Final = 1 << 12  # from here on kernels that are loaded already pay
+_WORD_BYTES: Final = 8
+_GUARD_BITS: Final = 64  # extra precision of the first attempt: rarely a second against a dearer first
+_GUIDE_BITS: Final = 12  # of the table that finds where a search begins: memory against steps
+_TOP_SCALE: Final = 32  # largest scale of the top table: its length against the number of digits
+_DIGIT_BITS: Final = 12  # of one digit: the length of its table against the number of words
+UNSURE: Final = -1
+BLOCK: Final = 1 << 14  # samples drawn at once: memory against calls
+_PRECISION: Final = threading.RLock()
 
 
 @cache
@@ -49,10 +64,10 @@ def kernels() -> Any:
 
 @cache
 def _loads() -> bool:
-    """Whether the kernels can be loaded, for which they are loaded.
+    """Whether loading the kernels succeeds.
 
-    A count may be secret. If a broken installation failed only from some count on, the failure would tell
-    that; so it does not fail, and NumPy computes the same.
+    A count may be secret. If a broken installation failed only from some count on, the failure would reveal
+    the count; so it does not fail, and NumPy computes the same.
     """
     try:
         kernels()
@@ -62,21 +77,12 @@ def _loads() -> bool:
 
 
 def worthwhile(count: int, *, large: int) -> bool:
-    """Whether compiled code pays for so many; if it has to be loaded first, for at least `large`.
+    """Whether compiled code pays for this count; if it has to be loaded first, for at least `large`.
 
-    The count may be secret: it decides how long the work takes, and never what comes of it nor how many
-    words are used.
+    The count may be secret: it affects the time of the work, but neither its result nor the number of
+    words used.
     """
     return available() and count >= (_SMALL if _MODULE in sys.modules else large) and _loads()
-
-
-# Uniform random words: where every draw begins.
-#
-# A source hands out words strictly in order. A caller that took more than it needed gives
-# the rest back, so compiled code may look ahead and still leave the same tape behind.
-
-
-_WORD_BYTES: Final = 8
 
 
 class WordSource(Protocol):
@@ -97,7 +103,7 @@ class WordSource(Protocol):
 
 
 class Uncopyable:
-    """What holds drawn or drawable noise exists once: a copy would release it twice."""
+    """An object that holds noise, drawn or to be drawn, exists once: a copy would release it twice."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise EntropyError("what holds noise cannot be copied or pickled; make a new one where you need it")
@@ -106,7 +112,7 @@ class Uncopyable:
 class _Fresh(Uncopyable):
     """Fresh words, and words given back, which are handed out before any fresh one.
 
-    Safe to share between threads. A forked child forgets what its parent had and starts over.
+    Safe to share between threads. A forked child forgets the words of its parent and starts over.
     Copying and pickling are refused: two generators must never hand out the same words.
     """
 
@@ -124,7 +130,7 @@ class _Fresh(Uncopyable):
 
     @classmethod
     def after_fork(cls) -> None:
-        """In a child: no generator goes on where its parent was."""
+        """In a child: no generator continues the words of its parent."""
         for words in list(cls._alive):
             words._start_over()
 
@@ -200,8 +206,10 @@ class Tape:
 
     def __init__(self, words: ArrayLike, *, bits: int = 64) -> None:
         self.bits = bits
-        self._words = _checked_words(words, bits)
+        self._words = np.atleast_1d(np.asarray(words, dtype=np.uint64))
         self._next = 0
+        narrow = bits >= 64 or not (self._words >> np.uint64(bits)).any()
+        check(narrow, "words", f"must lie below 2^{bits}", given=words, fix="narrow the words")
 
     @property
     def used(self) -> int:
@@ -222,30 +230,13 @@ class Tape:
         self._next -= words.size
 
 
-def _checked_words(words: ArrayLike, bits: int) -> UInts:
-    array = np.atleast_1d(np.asarray(words, dtype=np.uint64))
-    if bits < 64 and bool((array >> np.uint64(bits)).any()):
-        raise InvalidParameter("words", f"must lie below 2^{bits}", given=words, fix="narrow the words")
-    return array
-
-
-# Real numbers known by shrinking enclosures, and uniforms known digit by digit.
-#
-# A `Real` is a function that returns an enclosure (`flint.arb`) of one fixed number at the
-# working precision in force. Every decision here is certified: precision rises until the
-# enclosure leaves no doubt, so the outcome never depends on rounding.
-
-
 Real: TypeAlias = Callable[[], arb]
 Exact: TypeAlias = Fraction | Real
-
-_PRECISION = threading.RLock()
-_GUARD_BITS = 64
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work with enclosures of `bits` bits; the precision in force before is put back."""
+    """Work with enclosures of `bits` bits; the previous precision is restored."""
     with _PRECISION:
         before, ctx.prec = ctx.prec, bits
         try:
@@ -280,7 +271,7 @@ def floor(value: Exact, shift: int = 0) -> int:
 
 
 class Uniform(Uncopyable):
-    """A uniform real in [0, 1) of which only the digits asked for were drawn."""
+    """A uniform real in [0, 1) of which only the necessary digits are drawn."""
 
     def __init__(self, source: WordSource, first: int | None = None) -> None:
         self._source = source
@@ -335,24 +326,17 @@ def _side(value: Exact, digits: int, bits: int) -> int:
         working *= 2
 
 
-# Ordered categorical laws, sampled by inverse CDF with certified thresholds.
-#
-# With tail(i) the probability of a category of at least i, category i is chosen when the uniform lies
-# in [1 - tail(i), 1 - tail(i+1)). With thresholds t(i) = floor(2^bits (1 - tail(i+1))), the first word
-# decides unless it equals a threshold; those rare words are refined digit by digit. Tails, not
-# cumulative probabilities, because a tiny tail has digits and a probability near one has none.
-
-
-_GUIDE_BITS: Final = 12
-UNSURE: Final = -1
-
-
 class ThresholdTable:
-    """A categorical law given by its tails.
+    """A categorical law given by its tails, sampled by inverse CDF with certified thresholds.
 
     `tail(i)` is the probability of a category of at least i, positive for every category. With
-    `count` the law has exactly that many categories; without, it goes on for ever, and
+    `count` the law has exactly that many categories; without, it has infinitely many, and
     thresholds are tabulated until they reach the last word.
+
+    Category i is chosen when the uniform lies in [1 - tail(i), 1 - tail(i+1)). With thresholds
+    t(i) = floor(2^bits (1 - tail(i+1))), the first word decides unless it equals a threshold; those rare
+    words are refined digit by digit. Tails, not cumulative probabilities, because a tiny tail has digits
+    and a probability near one has none.
     """
 
     def __init__(self, tail: Callable[[int], Exact], count: int | None = None, *, bits: int) -> None:
@@ -385,7 +369,7 @@ class ThresholdTable:
         return categories
 
     def settle(self, categories: Ints, words: UInts, source: WordSource) -> Ints:
-        """Decide what the first words left open, in order, with further words."""
+        """Decide the categories that first words left open, in order, with further words."""
         for index in np.flatnonzero(categories == UNSURE):
             categories[index] = self.category(Uniform(source, int(words[index])))
         return categories
@@ -415,21 +399,14 @@ class ThresholdTable:
         return (1 << self.bits) - 1 - floor(tail, self.bits)
 
 
-# Discrete Laplace and geometric noise, exactly, with a fixed number of words per sample.
-#
-# With a = exp(-1/scale): X = M or ~M (that is -1-M) by a sign bit that is Bernoulli(a/(1+a)),
-# where M is Geometric(a) and independent. Large scales use a mixed radix, M = 2^shift H + L:
-# H is Geometric(a^(2^shift)) and the digits of L are truncated geometric, all independent.
-# The sign shares its word with H. See docs/proofs/noise.md.
-
-
-BLOCK: Final = 1 << 14
-_TOP_SCALE: Final = 32
-_DIGIT_BITS: Final = 12
-
-
 class GeometricTables:
-    """Tables from which both one-sided and two-sided geometric noise of one scale are drawn."""
+    """Tables for one-sided and two-sided geometric noise of one scale: fixed numbers of words per sample.
+
+    With a = exp(-1/scale): X = M or ~M (that is -1-M) by a sign bit that is Bernoulli(a/(1+a)),
+    where M is Geometric(a) and independent. Large scales use a mixed radix, M = 2^shift H + L:
+    H is Geometric(a^(2^shift)) and the digits of L are truncated geometric, all independent.
+    The sign shares its word with H. See docs/proofs/noise.md.
+    """
 
     def __init__(self, scale: Fraction, bits: int) -> None:
         self.rate = 1 / scale
@@ -437,7 +414,8 @@ class GeometricTables:
         self.top = ThresholdTable(self._signed_tail, bits=bits)
         self.digits = tuple(
             (place, ThresholdTable(self._digit_tail(place, width), 1 << width, bits=bits))
-            for place, width in _places(self.shift)
+            for place in range(0, self.shift, _DIGIT_BITS)
+            for width in [min(_DIGIT_BITS, self.shift - place)]
         )
 
     @property
@@ -503,17 +481,6 @@ def _shift(scale: Fraction) -> int:
     return shift
 
 
-def _places(shift: int) -> Iterator[tuple[int, int]]:
-    for place in range(0, shift, _DIGIT_BITS):
-        yield place, min(_DIGIT_BITS, shift - place)
-
-
-# Columns of uniform draws, exact and columnar: comparisons with a threshold, and integers below a bound.
-
-
-_BYTE_BITS: Final = 8
-
-
 def chances(source: WordSource, threshold: int | UInts, count: int) -> Bools:
     """`count` comparisons, each true with probability exactly threshold / 2^bits; one word each.
 
@@ -531,7 +498,7 @@ def flags(source: WordSource, threshold: int, count: int) -> Bools:
     The first byte decides unless it equals the first byte of the threshold. Then the 56 lowest bits of
     one more word are compared with the rest of the threshold.
     """
-    words = source.take(-(-count // _BYTE_BITS))
+    words = source.take(-(-count // _WORD_BYTES))
     first = words.view(np.uint8)[:count]
     top, rest = threshold >> 56, threshold & ((1 << 56) - 1)
     found: Bools = first < top
@@ -544,11 +511,11 @@ def flags(source: WordSource, threshold: int, count: int) -> Bools:
 def integers_below(source: WordSource, bound: int, count: int) -> Ints:
     """`count` integers, each uniform among 0, ..., bound-1, exactly.
 
-    A word beyond the last whole multiple of the bound is drawn again. How often that happens has
-    nothing to do with anybody's data.
+    A word beyond the last whole multiple of the bound is drawn again. How often that happens does
+    not depend on data.
     """
-    if not 1 <= bound <= 1 << min(source.bits, 63):
-        raise InvalidParameter("bound", "must lie between 1 and 2^63", given=bound, fix="lower it")
+    inside = 1 <= bound <= 1 << min(source.bits, 63)
+    check(inside, "bound", "must lie between 1 and 2^63", given=bound, fix="lower it")
     words = source.take(count)
     last = (1 << source.bits) // bound * bound - 1
     again = np.flatnonzero(words > np.uint64(last))

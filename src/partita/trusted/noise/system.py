@@ -1,4 +1,8 @@
-"""The noise that protects people: exact laws from uniform random words."""
+"""The interface `Noise` of mechanisms, and `SystemNoise`, whose laws are exact given uniform words.
+
+Tests put other objects in the place of `SystemNoise`: tapes, exact finite laws, recorders. A mechanism
+cannot tell them apart, so the code that is tested is the code that is shipped.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +32,6 @@ from partita.trusted.noise.laws import (
     enclose,
     tables,
 )
-
-# What mechanisms may ask of noise.
-#
-# `SystemNoise` is the one that protects people. Tests put other objects in its place: tapes,
-# exact finite laws, recorders. A mechanism cannot tell them apart, so the code that is tested is
-# the code that is shipped.
-
 
 IntegerArray: TypeAlias = NDArray[np.int64] | NDArray[np.object_]
 """int64, or Python ints where those might not fit."""
@@ -86,9 +83,6 @@ class Noise(Protocol):
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         """i with probability exactly proportional to exp(scores[i] / scale)."""
-
-
-# Choosing one of many with exact probabilities.
 
 
 def support(weights: Sequence[int | Fraction]) -> tuple[list[int], list[Fraction]]:
@@ -156,8 +150,8 @@ class SystemNoise:
     """Discrete Laplace, geometric and categorical noise whose law is exact given uniform words.
 
     Every call draws from a source of its own unless it belongs to a `session`, which keeps one
-    source for a whole release. `path` and `margin` say who does the arithmetic; they never
-    change what comes out of the same words.
+    source for a whole release. `path` and `margin` choose the implementation; they never
+    change the result for the same words.
 
     >>> SYSTEM.add([10, 20, 30], 1).shape
     (3,)
@@ -182,13 +176,11 @@ class SystemNoise:
 
     def discrete_laplace(self, scale: object, size: int | None = None) -> Any:
         """Noise with P[X = k] = (1-a)/(1+a) a^|k|, a = exp(-1/scale); an int, or an array of `size`."""
-        drawn = self._integers(_scale(scale), _size(size), signed=True)
-        return drawn if size is not None else int(drawn[0])
+        return self._draw(scale, size, signed=True)
 
     def geometric(self, scale: object, size: int | None = None) -> Any:
         """Noise with P[X = k] = (1-a) a^k for k >= 0, a = exp(-1/scale); an int, or an array of `size`."""
-        drawn = self._integers(_scale(scale), _size(size), signed=False)
-        return drawn if size is not None else int(drawn[0])
+        return self._draw(scale, size, signed=False)
 
     def discrete_laplace_units(self, unit: object, k: ArrayLike) -> IntegerArray:
         """Discrete Laplace noise of scale 1 / (unit k[i]) in entry i, all from one table.
@@ -210,7 +202,7 @@ class SystemNoise:
         if parts is None:
             noise = self._integers(scale, values.size, signed=True).reshape(values.shape)
         else:
-            noise = self.discrete_laplace_units(1 / scale, _fitted(_parts(parts), values.shape))
+            noise = self.discrete_laplace_units(1 / scale, _fit_shape(_parts(parts), values.shape))
         noisy = _sum(values, noise)
         return noisy if noisy.ndim else int(noisy)
 
@@ -228,12 +220,11 @@ class SystemNoise:
     ) -> Sweep | None:
         """A fast walk over a stream of weights; None where only the exact path may be used.
 
-        Outside of a session too: words that the walk gives back must come again.
+        That is so outside of a session, too: words that the walk gives back must be handed out again.
         """
         source = self._words()
-        if self.secure and not isinstance(self, _Session):
-            return None
-        if self._path == "exact" or source.bits != 64 or last >= 1 << 64:
+        unshared = self.secure and not isinstance(self, _Session)
+        if unshared or self._path == "exact" or source.bits != 64 or last >= 1 << 64:
             return None
         return Sweep(
             law=_law(law),
@@ -273,6 +264,11 @@ class SystemNoise:
     def _compiled(self, count: int, large: int) -> bool:
         return self._path == "compiled" or (self._path == "auto" and laws.worthwhile(count, large=large))
 
+    def _draw(self, scale: object, size: int | None, *, signed: bool) -> Any:
+        count = 1 if size is None else integer(size, "size", low=0)
+        drawn = self._integers(_scale(scale), count, signed=signed)
+        return drawn if size is not None else int(drawn[0])
+
     def _integers(self, scale: Fraction, count: int, *, signed: bool) -> IntegerArray:
         source = self._words()
         drawn = tables(scale, source.bits)
@@ -280,7 +276,7 @@ class SystemNoise:
         out: IntegerArray = np.empty(count, dtype=object if scale > _LARGEST_INT64_SCALE else np.int64)
         start = 0
         for top, low in drawn.blocks(count, source, compiled=compiled):
-            block = _assembled(top, low, drawn.shift, signed=signed, wide=out.dtype == object)
+            block = _assemble(top, low, drawn.shift, signed=signed, wide=out.dtype == object)
             out = out if out.dtype == block.dtype else out.astype(object)
             out[start : start + block.size] = block
             start += block.size
@@ -296,15 +292,15 @@ class _Session(SystemNoise):
 
     @property
     def secure(self) -> bool:
-        """Whether the source of this very session is one of ours."""
+        """Whether the source of this session is a secure one."""
         return self._secure
 
     def session(self) -> SystemNoise:
-        """A session within a release goes on with its source."""
+        """A session within a release continues with its source."""
         return self
 
 
-def _assembled(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:
+def _assemble(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:
     """From 2H + sign and L: M = 2^shift H + L, or ~M by the sign; Python ints where M might not fit."""
     both: Any = top.astype(object) if wide or int(top.max(initial=0)) >> (62 - shift) else top
     magnitude: IntegerArray = both >> 1
@@ -336,19 +332,15 @@ def _law(law: Law) -> Law:
     return one_of(law, "law", get_args(Law))
 
 
-def _size(size: int | None) -> int:
-    return 1 if size is None else integer(size, "size", low=0)
-
-
 def _parts(parts: ArrayLike) -> Ints:
     array = np.asarray(parts)
-    if array.dtype.kind not in "iu" or bool((array < 1).any()) or bool((array > _INT64.max).any()):
-        fix = "pass an integer array"
-        raise InvalidParameter("parts", "must be positive 64-bit integers", given=parts, fix=fix)
+    valid = array.dtype.kind in "iu" and not (array < 1).any() and not (array > _INT64.max).any()
+    rule, fix = "must be positive 64-bit integers", "pass an integer array"
+    check(valid, "parts", rule, given=parts, fix=fix)
     return array.astype(np.int64)
 
 
-def _fitted(parts: Ints, shape: tuple[int, ...]) -> Ints:
+def _fit_shape(parts: Ints, shape: tuple[int, ...]) -> Ints:
     try:
         return np.broadcast_to(parts, shape)
     except ValueError:

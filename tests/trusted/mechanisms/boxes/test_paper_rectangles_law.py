@@ -518,7 +518,7 @@ def test_children_of_pruned_nodes_are_never_released(monkeypatch: pytest.MonkeyP
         levels = []
         owners, nodes = np.arange(number), np.ones(number, np.int64)
         while nodes.size:
-            kept, noisy = looks.take(walk.folded(partial(module._counted, owners, nodes)), 10**6)
+            kept, noisy = looks.take(walk.folded(partial(module._count_rows, owners, nodes)), 10**6)
             levels.append((owners[kept], nodes[kept], noisy))
             parents, nodes = tree.children(nodes)
             owners = owners[parents]

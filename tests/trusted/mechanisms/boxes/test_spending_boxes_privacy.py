@@ -359,7 +359,7 @@ def _true_count_in_the_first_look(patch: pytest.MonkeyPatch) -> None:
 
     class Telling(LOOKS):
         def open(self, cut: BoxSplit) -> None:
-            counted[:] = [self._walk.folded(partial(module._counted, cut.sizes.size))]
+            counted[:] = [self._walk.folded(partial(module._count, cut.sizes.size))]
             super().open(cut)
 
     def first_look(rule: SpendingRule, fork: Any, counts: Any, budget: Any) -> Any:
@@ -370,8 +370,10 @@ def _true_count_in_the_first_look(patch: pytest.MonkeyPatch) -> None:
 
 
 def _true_total(patch: pytest.MonkeyPatch) -> None:
-    right = module._front
-    patch.setattr(module, "_front", lambda plan, looks, total: right(plan, looks, 10 * int(looks._counts[0])))
+    right = module._open_root
+    patch.setattr(
+        module, "_open_root", lambda plan, looks, total: right(plan, looks, 10 * int(looks._counts[0]))
+    )
 
 
 def _boxes_from_the_data(patch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from partita.testing import (
 )
 from partita.trusted.mechanisms import partition as partition_module
 from partita.trusted.mechanisms import partition as tents_module
-from partita.trusted.mechanisms.partition import Partition, PartitionTents, Tents, measured
+from partita.trusted.mechanisms.partition import Partition, PartitionTents, Tents, measure_tents
 from partita.trusted.noise import Noise
 from partita.trusted.secret import Histogram
 
@@ -283,7 +283,9 @@ def test_a_second_look_that_is_not_paid_is_caught(monkeypatch: pytest.MonkeyPatc
     """Tents that spend what the pairs spend too cost more than what is left."""
     pairs = Fraction(PartitionTents(size=SIZE, epsilon=1).budget.pairs, BUDGET_UNITS)
     monkeypatch.setattr(
-        partition_module, "measured", lambda units, rate, noise: measured(units, rate + pairs, noise)
+        partition_module,
+        "measure_tents",
+        lambda units, rate, noise: measure_tents(units, rate + pairs, noise),
     )
 
     assert not passes(with_partition, left=left_by_partition())
