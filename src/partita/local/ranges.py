@@ -51,6 +51,7 @@ ViewKind: TypeAlias = Literal["auto", "response", "projective", "hadamard"]
 VIEW_KINDS: Final = ("auto", "response", "projective", "hadamard")
 _MOST_VIEWS: Final = 512
 _LARGEST_SPACE: Final = 1 << 62
+_WRITTEN: Final = "pass what to_json returned"
 MOST_COLUMNS: Final = 6
 """As many as the boxes of a release have at most."""
 _GRID: Final = 16
@@ -60,8 +61,8 @@ _GRID: Final = 16
 class ViewQuestion(Question):
     """Every report is about one view, drawn on the device, or assigned by a public coin.
 
-    Whoever assigns views must not look at values: then estimates stay unbiased, and equal groups make
-    them a little better.
+    Views must be assigned without a look at values: then estimates stay unbiased, and equal groups make them
+    a little better.
     """
 
     randomizer: Mixture
@@ -83,17 +84,15 @@ class ViewQuestion(Question):
         """One report for every value of a column; about the views assigned, if they are."""
         if views is None:
             return super().randomize_many(values, words=words)
-        return self._assigned(self.cells(values), views, words)
-
-    def _assigned(self, cells: Any, views: Any, words: WordSource | None) -> Any:
         import numpy as np
 
         from partita.trusted.noise.laws import Words
 
-        mixture, chosen, source = self.randomizer, np.asarray(views), words or Words()
-        if chosen.shape != cells.shape or not np.isin(chosen, np.arange(len(mixture.views))).all():
-            rule = "must hold the number of a view for each value"
-            raise InvalidParameter("views", rule, given=views, fix="leave them out")
+        cells, mixture = self.cells(values), self.randomizer
+        chosen, source = np.asarray(views), words or Words()
+        fits = chosen.shape == cells.shape and bool(np.isin(chosen, np.arange(len(mixture.views))).all())
+        rule = "must hold the number of a view for each value"
+        check(fits, "views", rule, given=views, fix="leave them out")
         reports = np.empty_like(cells)
         for number, (view, part) in enumerate(zip(mixture.views, mixture.parts, strict=True)):
             people = np.flatnonzero(chosen == number)
@@ -227,10 +226,8 @@ class Rectangles(ViewQuestion):
     def cells(self, values: object) -> Ints:
         """The cell of every row of a table, a mapping of columns to arrays of one length."""
         table = values if isinstance(values, Mapping) else {}
-        if not set(self.columns) <= set(table):
-            raise InvalidParameter(
-                "values", f"must have the columns {', '.join(self.columns)}", given=None, fix="add them"
-            )
+        rule = f"must have the columns {', '.join(self.columns)}"
+        check(set(self.columns) <= set(table), "values", rule, given=None, fix="add them")
         named = zip(self.columns, self.domains, strict=True)
         cells = [column_cells(domain, table[name]) for name, domain in named]
         rule = "must have columns of one length"
@@ -281,11 +278,8 @@ class CellTree:
     branching: int = 2
 
     def __post_init__(self) -> None:
-        freeze(
-            self,
-            size=integer(self.size, "size", low=2),
-            branching=integer(self.branching, "branching", low=2, high=MOST_BRANCHES),
-        )
+        branching = integer(self.branching, "branching", low=2, high=MOST_BRANCHES)
+        freeze(self, size=integer(self.size, "size", low=2), branching=branching)
 
     @property
     def height(self) -> int:
@@ -431,7 +425,7 @@ class Mixture(LocalLaw):
         pairs = zip(self.views, self.parts, strict=False)
         fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
         rule = "must have a randomizer for each view, all of one epsilon"
-        check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_READ)
+        check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_WRITTEN)
 
     @classmethod
     def of(cls, views: Sequence[ReportView], *, epsilon: object, kind: ViewKind = "auto") -> Self:
@@ -447,7 +441,7 @@ class Mixture(LocalLaw):
         """The mixture of these randomizers, each of which was verified when it was read."""
         frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
         rule = "must be randomizers of cells"
-        check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_READ)
+        check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_WRITTEN)
         own = checked_views(views)
         return cls(size=_checked_size(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
@@ -498,9 +492,6 @@ class Mixture(LocalLaw):
     def _sampler(self, number: int) -> Callable[[Any, Any], Any]:
         start, view, part = self.starts[number], self.views[number], self.parts[number]
         return lambda x, draws: start + part.sample(view.node(x), draws)
-
-
-_READ: Final = "pass what to_json returned"
 
 
 def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
