@@ -200,7 +200,7 @@ def divergence(share: Floats, mean: Floats) -> Floats:
 
 # Forged reports: estimates that leave [0, 1] by more than noise explains. One forged report cannot be told
 # from an honest one, since every report is possible about every value. Many together can be: whatever people
-# hold, the reports that support a cell are independent trials whose mean chance lies between `miss` and `hit`.
+# hold, reports that support a cell are independent trials whose mean chance lies between `miss` and `hit`.
 
 
 def implausible_cells(law: FrequencyRandomizer, n: int, supports: Ints, *, checks: int = 1) -> Ints:

@@ -35,7 +35,7 @@ from partita.local.randomizer import (
     Numbers,
     Pmf,
     Randomizer,
-    checked_epsilon,
+    check_epsilon,
     clamped,
     exp_bounds,
 )
@@ -305,10 +305,10 @@ def evaluate_rows(rows: Any, one: OneRow, fixed: Any) -> list[Any]:
     KeyboardInterrupt and SystemExit pass: they are how an operator stops the process.
     """
     with np.errstate(all="ignore"):  # a warning about one value would be printed
-        return [_evaluated(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]
+        return [_evaluate_row(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]
 
 
-def _evaluated(row: Any, one: OneRow, fixed: Any) -> Any:
+def _evaluate_row(row: Any, one: OneRow, fixed: Any) -> Any:
     try:
         return one(row)
     except Exception:
@@ -337,7 +337,7 @@ class Universe:
         places = [_place(known, _key(row)) for row in values.tolist()]
         self._places: Ints = np.array(places, dtype=np.int64)
 
-    def looked_up(self, who: Ints, numbers: Sequence[Any], fixed: Any) -> list[Any]:
+    def look_up(self, who: Ints, numbers: Sequence[Any], fixed: Any) -> list[Any]:
         """Of each person the number of their row, and `fixed` for a row that is not in the universe."""
         return [fixed if place == _NOWHERE else numbers[place] for place in self._places[who].tolist()]
 
@@ -414,7 +414,7 @@ class ListedLaw(LocalLaw):
     table: tuple[tuple[Fraction, ...], ...]
 
     def __post_init__(self) -> None:
-        freeze(self, size=len(self.table), epsilon=checked_epsilon(self.epsilon))
+        freeze(self, size=len(self.table), epsilon=check_epsilon(self.epsilon))
         rule = "must have rows of Fractions that add up to 1"
         check(_is_law(self.table), "table", rule, given=None, fix=_CHECK)
         rule = "must have a common denominator up to 2^46"
@@ -460,7 +460,7 @@ class ListedLaw(LocalLaw):
         return np.searchsorted(np.array(self._starts), sought, side="right") - 1
 
 
-def admitted(law: object) -> LocalLaw:
+def verify_law(law: object) -> LocalLaw:
     """The law made anew from its description, so that what is sampled is what was verified.
 
     A mixture is made anew with its views: `Mixture` refuses objects that only look like views. Of a law that
@@ -473,22 +473,22 @@ def admitted(law: object) -> LocalLaw:
         return ListedLaw(table=tuple(tuple(row) for row in law.table), epsilon=law.epsilon)
     if isinstance(law, Randomizer) and law.kind in KINDS and type(law) is randomizer_kind(law.kind):
         return randomizer_from(law.to_json())
-    return _listed(law)
+    return _list_law(law)
 
 
-def _listed(law: Any) -> ListedLaw:
+def _list_law(law: Any) -> ListedLaw:
     size, reports = (getattr(law, name, 0) for name in ("size", "reports"))
     if not (isinstance(size, int) and isinstance(reports, int) and 0 < size * reports <= _MOST_ENTRIES):
-        raise _unknown()
+        raise _unknown_law()
     try:
         rows = [law.pmf(x) for x in range(size)]
         table = tuple(tuple(row.get(report, Fraction(0)) for report in range(reports)) for row in rows)
     except Exception:
-        raise _unknown() from None
+        raise _unknown_law() from None
     return ListedLaw(table=table, epsilon=law.epsilon)
 
 
-def _unknown() -> InvalidParameter:
+def _unknown_law() -> InvalidParameter:
     rule = f"must be of the registry, or list at most {_MOST_ENTRIES} probabilities"
     fix = "pass for example Frequency(10, epsilon=1).randomizer"
     return InvalidParameter("randomizer", rule, given=None, fix=fix)
@@ -557,7 +557,7 @@ class LROracle:
         column (or table) that holds that row alone, and returns a column of one. Where it fails or returns
         anything else, that person's report is about the first cell. With a universe a failure is an error.
         """
-        law, who = admitted(randomizer), self.book.now.checked_ids(ids)
+        law, who = verify_law(randomizer), self.book.now.checked_ids(ids)
         self._check_through(through)
         if through is None:
             return law.randomize_many(self._own_cells(who, law), words=words)
@@ -578,7 +578,7 @@ class LROracle:
             return evaluate_rows(self._values[who], one, fixed)
         numbers = self._universe.evaluate(one, name)
         self.book.charge(who, law.epsilon)
-        return self._universe.looked_up(who, numbers, fixed)
+        return self._universe.look_up(who, numbers, fixed)
 
     def charged_rows(self, who: Ints, law: LocalLaw) -> Any:
         """Charge everybody listed, then a copy of their rows: for functions of our own, which never fail."""

@@ -22,7 +22,7 @@ from partita.local.question import (
     column_cell,
     column_cells,
     column_size,
-    described,
+    describe_domain,
 )
 from partita.local.randomizer import (
     LARGEST_SIZE,
@@ -34,7 +34,7 @@ from partita.local.randomizer import (
     Numbers,
     Pmf,
     Randomizer,
-    checked_epsilon,
+    check_epsilon,
 )
 from partita.numbers import freeze, integer, one_of
 
@@ -144,7 +144,6 @@ class Range(ViewQuestion, CellQuestion):
         return self.domain if isinstance(self.domain, int) else self.domain.size
 
     def aggregator(self) -> RangeAggregator:
-        """A new aggregator of reports."""
         from partita.local.range_estimates import RangeAggregator
 
         return RangeAggregator(self)
@@ -220,7 +219,7 @@ class Rectangles(ViewQuestion):
         """The cell of one row, a mapping of columns to values; what is missing counts as None."""
         row: Mapping[str, object] = value if isinstance(value, Mapping) else {}
         named = zip(self.columns, self.domains, strict=True)
-        joined: int = self._joined([column_cell(domain, row.get(name)) for name, domain in named])
+        joined: int = self._join([column_cell(domain, row.get(name)) for name, domain in named])
         return joined
 
     def cells(self, values: object) -> Ints:
@@ -232,11 +231,10 @@ class Rectangles(ViewQuestion):
         cells = [column_cells(domain, table[name]) for name, domain in named]
         rule = "must have columns of one length"
         check_data(len({len(each) for each in cells}) <= 1, "values", rule, fix="check the table")
-        joined: Ints = self._joined(cells)
+        joined: Ints = self._join(cells)
         return joined
 
     def aggregator(self) -> RectangleAggregator:
-        """A new aggregator of reports."""
         from partita.local.range_estimates import RectangleAggregator
 
         return RectangleAggregator(self)
@@ -246,7 +244,7 @@ class Rectangles(ViewQuestion):
         domain = self.domains[axis]
         return domain if isinstance(domain, int) else domain.size
 
-    def _joined(self, cells: Sequence[Any]) -> Any:
+    def _join(self, cells: Sequence[Any]) -> Any:
         """The cells of all columns as one number, the last column running fastest."""
         joined: Any = 0
         for line, cell in zip(self.lines, cells, strict=True):
@@ -255,7 +253,7 @@ class Rectangles(ViewQuestion):
 
     def _asked(self) -> Json:
         named = zip(self.columns, self.domains, strict=True)
-        columns = {name: described(domain) for name, domain in named}
+        columns = {name: describe_domain(domain) for name, domain in named}
         return {"columns": columns, "branching": self.branching, "grid": self.grid}
 
 
@@ -431,8 +429,8 @@ class Mixture(LocalLaw):
     def of(cls, views: Sequence[ReportView], *, epsilon: object, kind: ViewKind = "auto") -> Self:
         """The mixture with a randomizer of this kind for each view."""
         one_of(kind, "kind", VIEW_KINDS)
-        exact, own = checked_epsilon(epsilon), checked_views(views)
-        size = _checked_size(own)
+        exact, own = check_epsilon(epsilon), checked_views(views)
+        size = _check_space(own)
         parts = tuple(Frequency(view.size, epsilon=exact, kind=kind).randomizer for view in own)
         return cls(size=size, epsilon=exact, views=own, parts=parts)
 
@@ -443,7 +441,7 @@ class Mixture(LocalLaw):
         rule = "must be randomizers of cells"
         check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_WRITTEN)
         own = checked_views(views)
-        return cls(size=_checked_size(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
+        return cls(size=_check_space(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -473,7 +471,7 @@ class Mixture(LocalLaw):
 
     def pmf(self, x: int) -> Pmf:
         """The law of each view, all equally likely."""
-        self._enumerable()
+        self._list_reports()
         chance = Fraction(1, len(self.views))
         return {
             start + report: chance * p
@@ -500,13 +498,13 @@ def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
     A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view
     that was changed after it was made, may see more.
     """
-    made = tuple(_made_anew(view) for view in views)
+    made = tuple(_copy_view(view) for view in views)
     rule = "must be at least one, all of the same columns"
     check(len({view.lines for view in made}) == 1, "views", rule, given=None, fix="pass the same lines")
     return made
 
 
-def _made_anew(view: Any) -> ReportView:
+def _copy_view(view: Any) -> ReportView:
     fix = "pass those of line_views(CellTree(8))"
     check(type(view) is ReportView, "views", "must be views", given=None, fix=fix)
     return ReportView(view.lines, view.levels)
@@ -516,7 +514,7 @@ def _fits(view: ReportView, part: FrequencyRandomizer, epsilon: Fraction) -> boo
     return part.size == view.size and part.epsilon == epsilon and part.kind in VIEW_KINDS
 
 
-def _checked_size(views: Sequence[ReportView]) -> int:
+def _check_space(views: Sequence[ReportView]) -> int:
     """The number of cells of all columns together, if views of them can be reported and counted."""
     size = prod(line.size for line in views[0].lines)
     if len(views) > _MOST_VIEWS or size > _LARGEST_SPACE or sum(view.size for view in views) > LARGEST_SIZE:
