@@ -1136,8 +1136,8 @@ LOCAL: Final = (
         "local model",
         "a function reaches other rows through its own",
         "local/oracle.py",
-        "[_evaluated(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]",
-        "[_evaluated(rows[at : at + 1], one, fixed) for at in range(len(rows))]",
+        "[_evaluate_row(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]",
+        "[_evaluate_row(rows[at : at + 1], one, fixed) for at in range(len(rows))]",
         "tests/local/oracles/test_failing_functions.py::test_a_hostile_query_costs_no_more_than_its_epsilon",
     ),
     Bug(

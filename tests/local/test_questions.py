@@ -15,7 +15,7 @@ import pytest
 import partita as pt
 from partita.errors import InvalidParameter
 from partita.guarantee import UNLIMITED
-from partita.local.columns import checked_column, domain_cells
+from partita.local.columns import check_column, domain_cells
 from partita.local.question import (
     FREQUENCY_KINDS,
     KINDS,
@@ -250,7 +250,7 @@ def test_a_column_of_any_length_has_as_many_reports(kind: str, n: int) -> None:
     reports = randomizer.randomize_many(np.arange(n), words=EndlessTape(2))
 
     assert len(reports) == n
-    assert len(checked_column(randomizer, reports)) == n
+    assert len(check_column(randomizer, reports)) == n
 
 
 def _hostile() -> list[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 
 from partita.errors import InvalidParameter
 from partita.local.columns import ColumnDraws
-from partita.local.randomizer import WHOLE, KernelDraws, checked_epsilon, exp_bounds, threshold
+from partita.local.randomizer import WHOLE, KernelDraws, check_epsilon, exp_bounds, threshold
 from partita.testing import tape_law
 from partita.trusted.noise.laws import Tape, chances, flags, integers_below
 
@@ -48,7 +48,7 @@ def test_a_threshold_is_the_last_private_one(epsilon: Fraction, favoured: int, o
 def test_an_epsilon_without_a_threshold_is_refused(epsilon: object) -> None:
     """Zero, negative, huge and tiny ones, and what is no number."""
     with pytest.raises(InvalidParameter, match="epsilon"):
-        checked_epsilon(epsilon)
+        check_epsilon(epsilon)
 
 
 @pytest.mark.parametrize("bound", range(1, 17))

@@ -105,7 +105,6 @@ class Category:
         return _SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        """The cell of every row of a column."""
         return assemble(read(values), self._encode, invalid=Special.OTHER)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[str]:
@@ -127,7 +126,6 @@ class Category:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        """The domain that `to_spec` described."""
         (labels,) = taken(spec, "category", "labels")
         return cls(cast(Sequence[str], labels))
 

@@ -304,6 +304,7 @@ def _from_months(counts: npt.NDArray[np.int64], months: int) -> _Pair:
 
 
 def _scaled(counts: npt.NDArray[np.int64], factor: int) -> npt.NDArray[Any]:
+    """Counts times a factor, as Python ints: the product may not fit 64 bits."""
     return counts if factor == 1 else counts.astype(object) * factor
 
 
@@ -403,13 +404,9 @@ def _reader(kind: ArrowType) -> Callable[[ArrowArray], Content] | None:
         (types.is_floating, lambda array: Floats.widened(array.to_numpy())),
         (types.is_boolean, lambda array: Flags(array.to_numpy(zero_copy_only=False))),
         (types.is_decimal, _decimals),
-        (types.is_timestamp, _moments),
-        (types.is_date, _moments),
-        (types.is_unicode, texts),
-        (types.is_large_unicode, texts),
-        (types.is_binary, texts),
-        (types.is_large_binary, texts),
-        (types.is_fixed_size_binary, texts),
+        *((fits, _moments) for fits in (types.is_timestamp, types.is_date)),
+        *((fits, texts) for fits in (types.is_unicode, types.is_large_unicode, types.is_binary)),
+        *((fits, texts) for fits in (types.is_large_binary, types.is_fixed_size_binary)),
     ]
     return next((reader for fits, reader in readers if fits(kind)), None)
 
@@ -575,9 +572,8 @@ def _grouped(
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, value in enumerate(values):
         groups[key(value)].append(row)
-    return Column(
-        len(values), [(np.array(rows), read([values[row] for row in rows])) for rows in groups.values()]
-    )
+    parts = [(np.array(rows), read([values[row] for row in rows])) for rows in groups.values()]
+    return Column(len(values), parts)
 
 
 def _content(array: Array) -> Content:

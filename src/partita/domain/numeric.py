@@ -200,7 +200,6 @@ class Integer:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        """The cell of every row of a column."""
         return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[int]:
@@ -221,7 +220,6 @@ class Integer:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        """The domain that `to_spec` described."""
         low, high = taken(spec, "integer", "low", "high")
         return cls(whole(low, "low"), whole(high, "high"))
 
@@ -286,7 +284,6 @@ class Real:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        """The cell of every row of a column."""
         return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[Decimal] | list[Fraction]:
@@ -310,7 +307,6 @@ class Real:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        """The domain that `to_spec` described."""
         low, high, step = taken(spec, "real", "low", "high", "step")
         return cls(rational(low, "low"), rational(high, "high"), step=rational(step, "step"))
 

@@ -240,7 +240,6 @@ class Date:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        """The cell of every row of a column."""
         return assemble(read(values), self._encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[datetime.date]:
@@ -257,7 +256,6 @@ class Date:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        """The domain that `to_spec` described."""
         start, end = taken(spec, "date", "start", "end")
         return cls(_day(start, "start"), _day(end, "end"))
 
@@ -325,7 +323,6 @@ class Timestamp:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        """The cell of every row of a column."""
         return assemble(read(values), self._encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[datetime.datetime] | list[str]:
@@ -350,7 +347,6 @@ class Timestamp:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        """The domain that `to_spec` described."""
         start, end, resolution, zone = taken(spec, "timestamp", "start", "end", "resolution", "zone")
         return cls(cast(str, start), cast(str, end), cast(str, resolution), cast(str, zone))
 

@@ -15,7 +15,7 @@ from partita.answer import Answer
 from partita.arrays import Ints
 from partita.errors import InvalidState, check, check_data, unchained
 from partita.guarantee import Guarantee
-from partita.local.columns import checked_column, count_supports, decoder_of
+from partita.local.columns import check_column, count_supports, decoder_of
 from partita.local.device import Report
 from partita.local.estimates import Frequencies, implausible_mean, implausible_total, warn_of_forgery
 from partita.local.question import Frequency, Mean, Question
@@ -179,7 +179,7 @@ class FrequencyAggregator(Aggregator[Frequency]):
         return np.zeros(law.reports if decoder_of(law).exclusive else law.size, dtype=np.int64)
 
     def _tally(self, reports: Any) -> tuple[Ints, int]:
-        law, column = self.question.randomizer, checked_column(self.question.randomizer, reports)
+        law, column = self.question.randomizer, check_column(self.question.randomizer, reports)
         return decoder_of(law).tally(law, column), len(column)
 
     def _check_counts(self, counts: NDArray[Any], n: int) -> bool:
@@ -249,7 +249,7 @@ class MeanAggregator(Aggregator[Mean]):
         return np.array([0, 0], dtype=object)
 
     def _tally(self, reports: Any) -> tuple[NDArray[Any], int]:
-        column = checked_column(self.question.randomizer, reports)
+        column = check_column(self.question.randomizer, reports)
         blocks = [column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK)]
         squares = sum(int((block * block).sum()) for block in blocks)
         return np.array([int(column.sum()), squares], dtype=object), len(column)

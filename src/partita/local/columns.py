@@ -73,16 +73,16 @@ class ColumnDraws:
         return made
 
 
-def randomized(randomizer: LocalLaw, cells: object, words: WordSource | None) -> Any:
+def randomize_column(randomizer: LocalLaw, cells: object, words: WordSource | None) -> Any:
     """A report for every cell, block by block: a column of ints, or of rows of bytes."""
-    source, xs = Words() if words is None else words, clipped(cells, randomizer.size)
+    source, xs = Words() if words is None else words, clip_cells(cells, randomizer.size)
     length = max(1, min(_BLOCK, _BLOCK_BYTES // randomizer.report_bytes))
     starts = range(0, len(xs), length) or range(1)
     blocks = [xs[start : start + length] for start in starts]
     return np.concatenate([randomizer.sample(block, ColumnDraws(len(block), source)) for block in blocks])
 
 
-def clipped(cells: object, size: int) -> Ints:
+def clip_cells(cells: object, size: int) -> Ints:
     """The nearest cell of each; what is no whole number goes to the first cell. No row raises."""
     given = as_array(cells, "values", None if hasattr(cells, "dtype") else object)
     if given.dtype.kind in "iub":
@@ -159,10 +159,10 @@ def count_supports(randomizer: FrequencyRandomizer, counts: Ints) -> Ints:
     return decoder_of(randomizer).supports(randomizer, counts)
 
 
-def checked_column(randomizer: Any, reports: Any) -> Any:
+def check_column(randomizer: Any, reports: Any) -> Any:
     """Reports as a column of integers in range, or as rows of bytes for unary encoding."""
     if isinstance(randomizer, UnaryEncoding):
-        return _checked_rows(randomizer, reports)
+        return _check_rows(randomizer, reports)
     given = as_array(reports, "reports")
     rule, fix = "must be one column of integers", "pass what randomize_many returned"
     check_data(given.ndim == 1 and (given.dtype.kind in "iu" or not given.size), "reports", rule, fix=fix)
@@ -171,7 +171,7 @@ def checked_column(randomizer: Any, reports: Any) -> Any:
     return given.astype(np.int64, copy=False)
 
 
-def _checked_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
+def _check_rows(randomizer: UnaryEncoding, reports: Any) -> Any:
     rows = as_array(reports, "reports")
     fits = rows.ndim == 2 and rows.dtype == np.uint8 and rows.shape[1] == randomizer.report_bytes
     rule, fix = f"must be rows of {randomizer.report_bytes} bytes", "pass what randomize_many returned"
@@ -243,11 +243,11 @@ def hyperplane_hits(randomizer: ProjectiveResponse, counts: Ints) -> Ints:
     bits = _safe_bits(randomizer)
     hits = np.zeros(randomizer.size, dtype=np.int64)
     for shift in range(0, max(1, int(counts.max(initial=0)).bit_length()), bits):
-        hits += _rounded_hits(randomizer, (counts >> shift) & ((1 << bits) - 1)) << shift
+        hits += _round_hits(randomizer, (counts >> shift) & ((1 << bits) - 1)) << shift
     return hits
 
 
-def _rounded_hits(randomizer: ProjectiveResponse, counts: Ints) -> Ints:
+def _round_hits(randomizer: ProjectiveResponse, counts: Ints) -> Ints:
     q, d = randomizer.field, randomizer.dimension
     points = randomizer.point(np.arange(1, q**d, dtype=np.int64))
     spread = np.concatenate([[0.0], counts[points]]).reshape((q,) * d)

@@ -1,9 +1,9 @@
-"""A person's side of the local model: it trusts nobody, and remembers what it has said.
+"""A person's side of the local model: it trusts nobody, and remembers its answers.
 
-Needs the standard library only, for questions about cells, labels, whole numbers and means; other domains
+It needs the standard library only, for questions about cells, labels, whole numbers and means; other domains
 need NumPy. The server cannot make a device lose more than its owner allowed: a question's threshold is
-verified from its kind, epsilon and domain, what was answered is answered the same way again, and the
-budget of a lifetime is kept here.
+verified from its kind, epsilon and domain, a question gets the same answer again, and the budget of a
+lifetime is stored here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ID_BYTES: Final = 16
 _DIGEST_BYTES: Final = 32
 _PRIVATE: Final = 0o600
 _LARGEST_FILE: Final = 1 << 26
-_MADE: Final = b"made\n"
+_MADE: Final = b"made\n"  # written to the lock file: a device that loses its file must not start over
 
 
 @final
@@ -34,8 +34,7 @@ _MADE: Final = b"made\n"
 class Report:
     """What leaves a device: the digest of the question and its round, a number, and a random id.
 
-    The id is drawn with the answer, and sent with it each time: so that a report is counted once, whoever
-    sees it twice knows that it is the same.
+    The id is drawn with the answer and sent with it each time, so that a report is counted once.
     """
 
     question: str
@@ -73,10 +72,10 @@ class Report:
 
 @final
 class Device:
-    """Answers questions out of a budget that its owner set, and writes down what it said before it says it.
+    """Answers questions out of a budget that its owner set, and stores a report before it is sent.
 
-    The file holds the budget, what was spent, and the reports: nothing that was not sent. The same question
-    in the same round gets the same report for ever, whatever the person's value has become; it costs
+    The file holds the budget and the reports with their epsilons: nothing that was not sent. The same
+    question in the same round gets the same report for ever, whatever the person's value has become; it costs
     epsilon once. A question that would cost more than is left is refused. The file is written when the device
     is made; if it is gone later, that is an error, and no budget is given anew.
     """
@@ -108,9 +107,9 @@ class Device:
         Refused with a typed error if the threshold is not the one that kind, domain and epsilon give, or if
         anything else is not as it should be.
         """
-        return (
-            question_read(description) if isinstance(description, str | bytes) else question_from(description)
-        )
+        if isinstance(description, str | bytes):
+            return question_read(description)
+        return question_from(description)
 
     def answer(self, question: Question, value: object, *, name: str | None = None) -> Report:
         """The report on this person's value; `name` is that of a round, in place of the question's own.
@@ -126,7 +125,7 @@ class Device:
                 report = Report(asked.digest, asked.randomize(value), token(_ID_BYTES))
                 memo[asked.digest] = {"epsilon": str(asked.epsilon), **report.to_json()}
                 self._store(memo)
-            return _said(memo[asked.digest])
+            return _report_of(memo[asked.digest])
 
     def _afford(self, question: Question, memo: dict[str, Any]) -> None:
         left = self.budget - _spent(memo)
@@ -137,7 +136,7 @@ class Device:
             )
 
     def _load(self) -> dict[str, Any]:
-        """All that was said, by question; to start over without a file would give its budget again."""
+        """All answers, by question; to start over without a file would give its budget again."""
         try:
             with open(self._path, "rb") as file:
                 text = file.read(_LARGEST_FILE + 1)
@@ -145,7 +144,7 @@ class Device:
             rule = "file is gone, though its lock says that it was made"
             fix = "put it back, or answer no more; its owner may remove the lock to grant a new budget"
             raise InvalidState("device", rule, fix=fix) from None
-        state = _parsed(text)
+        state = _parse(text)
         if state["budget"] != str(self.budget):
             rule = f"must be {state['budget'][:60]}, as in the file"
             raise InvalidParameter("budget", rule, given=self.budget, fix="pass that")
@@ -182,7 +181,7 @@ class Device:
 
 
 def _sync_folder(path: str) -> None:
-    """Put a new name on the disk, where folders can be: no power cut may undo what was said."""
+    """Put a new name on the disk, where folders can be: no power cut may undo an answer."""
     with suppress(PermissionError, IsADirectoryError):
         folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
         try:
@@ -195,18 +194,18 @@ def _spent(memo: dict[str, Any]) -> Fraction:
     return sum((Fraction(said["epsilon"]) for said in memo.values()), Fraction(0))
 
 
-def _said(entry: dict[str, Any]) -> Report:
+def _report_of(entry: dict[str, Any]) -> Report:
     return Report.from_json({key: entry[key] for key in ("question", "report", "id")})
 
 
-def _parsed(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes) -> dict[str, Any]:
     """The content of a file, checked: to go on from a damaged one could spend the budget twice."""
     try:
         state: Any = json.loads(text) if len(text) <= _LARGEST_FILE else None
         sound = set(state) == {"version", "budget", "memo"} and state["version"] == _VERSION
         sound = sound and isinstance(state["budget"], str)
-        said = [(_said(entry), entry["epsilon"]) for entry in state["memo"].values()]
-        sound = sound and all(rational(price, "epsilon") > 0 for _, price in said)
+        reports = [(_report_of(entry), entry["epsilon"]) for entry in state["memo"].values()]
+        sound = sound and all(rational(price, "epsilon") > 0 for _, price in reports)
         sound = sound and rational(state["budget"], "budget") > 0
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         sound = False

@@ -75,7 +75,7 @@ class HadamardResponse(FrequencyRandomizer):
         true, other = (chance / self.rows for chance in self._branches())
         return {
             report: true if report & 1 == parity((report >> 1) & (x + 1)) else other
-            for report in self._enumerable()
+            for report in self._list_reports()
         }
 
 
@@ -114,7 +114,7 @@ class LocalHashing(FrequencyRandomizer):
     buckets: int = 0
     prime: int = 0
 
-    def _settle(self) -> None:
+    def _choose_geometry(self) -> None:
         best = min(round(exp_bounds(self.epsilon, 64)[0]) + 1, _LARGEST_BUCKETS)
         buckets = integer(self.buckets or best, "buckets", low=2, high=_LARGEST_BUCKETS)
         prime = integer(self.prime or prime_from(max(self.size, buckets)), "prime", high=2 * LARGEST_SIZE)
@@ -165,7 +165,7 @@ class LocalHashing(FrequencyRandomizer):
         true, other = (chance / self.prime**2 for chance in self._branches())
         return {
             report: true if self.hashed(report, x) == report % self.buckets else other
-            for report in self._enumerable()
+            for report in self._list_reports()
         }
 
 
@@ -231,8 +231,8 @@ class OneBit(MeanRandomizer):
 
     kind: ClassVar[str] = "one-bit"
 
-    def _verified(self, given: int) -> int:
-        fits = (super()._verified(given) - WHOLE // 2) % (self.size - 1) == 0
+    def _verify_threshold(self, given: int) -> int:
+        fits = (super()._verify_threshold(given) - WHOLE // 2) % (self.size - 1) == 0
         rule = "must exceed 2^63 by a multiple of size - 1"
         check(fits, "threshold", rule, given=given, fix="leave it out")
         return int(given)
@@ -301,7 +301,7 @@ class Piecewise(MeanRandomizer):
     kind: ClassVar[str] = "piecewise"
     window: int = 0
 
-    def _settle(self) -> None:
+    def _choose_geometry(self) -> None:
         best = max(1, round((self.size - 1) / exp_bounds(self.epsilon / 2, 64)[0]))
         freeze(self, window=integer(self.window or best, "window", low=1, high=LARGEST_SIZE))
 
@@ -355,7 +355,7 @@ class Piecewise(MeanRandomizer):
     def pmf(self, x: int) -> Pmf:
         """One probability in the window and one out of it."""
         true, other = self._branches()
-        return {report: true if x <= report < x + self.window else other for report in self._enumerable()}
+        return {report: true if x <= report < x + self.window else other for report in self._list_reports()}
 
 
 # Projective geometry response: a point on the hyperplane of the cell, or off it.
@@ -390,7 +390,7 @@ class ProjectiveResponse(FrequencyRandomizer):
     field: int = 0
     dimension: int = 0
 
-    def _settle(self) -> None:
+    def _choose_geometry(self) -> None:
         if not (self.field or self.dimension):
             odds = exp(self.epsilon)
             field, dimension = min(
@@ -404,25 +404,25 @@ class ProjectiveResponse(FrequencyRandomizer):
             "leave field and dimension out",
         )
         check(is_prime(field) and field**dimension <= _LARGEST_VECTORS, "field", rule, given=field, fix=fix)
-        enough = _points(field, dimension) >= self.size
+        enough = projective_points(field, dimension) >= self.size
         check(enough, "dimension", "must give size points", given=dimension, fix=fix)
         freeze(self, field=field, dimension=dimension)
 
     @property
     def odds(self) -> tuple[int, int]:
         """The points on a hyperplane, and off it."""
-        on = _points(self.field, self.dimension - 1)
+        on = projective_points(self.field, self.dimension - 1)
         return on, self.reports - on
 
     @property
     def reports(self) -> int:
         """A report is a point."""
-        return _points(self.field, self.dimension)
+        return projective_points(self.field, self.dimension)
 
     @property
     def miss(self) -> Fraction:
         """The point is on the hyperplane of another cell, which meets the first in `both` points."""
-        (on, _), both = self.odds, _points(self.field, self.dimension - 2)
+        (on, _), both = self.odds, projective_points(self.field, self.dimension - 2)
         true, other = self._branches()
         return both * true + (on - both) * other
 
@@ -450,7 +450,7 @@ class ProjectiveResponse(FrequencyRandomizer):
     def pmf(self, x: int) -> Pmf:
         """One probability on the hyperplane and one off it."""
         true, other = self._branches()
-        return {report: other if self.meets(x, report) else true for report in self._enumerable()}
+        return {report: other if self.meets(x, report) else true for report in self._list_reports()}
 
     def meets(self, x: int, report: int) -> int:
         """<x, y> for the points of a cell and of a report."""
@@ -464,7 +464,9 @@ class ProjectiveResponse(FrequencyRandomizer):
     def _vector(self, point: Numbers) -> tuple[Numbers, Numbers]:
         """The weight of the leading digit of a point, and the number that its other digits make."""
         q = self.field
-        place = 1 + sum((q**j - q ** (j - 1)) * (point >= _points(q, j)) for j in range(1, self.dimension))
+        place = 1 + sum(
+            (q**j - q ** (j - 1)) * (point >= projective_points(q, j)) for j in range(1, self.dimension)
+        )
         return place, point - (place - 1) // (q - 1)
 
     def _product(self, one: Numbers, other: Numbers) -> Numbers:
@@ -489,7 +491,7 @@ class ProjectiveResponse(FrequencyRandomizer):
         return scaled - place + (place - 1) // (q - 1)
 
 
-def _points(field: int, dimension: int) -> int:
+def projective_points(field: int, dimension: int) -> int:
     """The number of points of a projective space: (q^d - 1) / (q - 1)."""
     return int(field**dimension - 1) // (field - 1)
 
@@ -509,7 +511,7 @@ def _geometries(size: int, odds: float) -> Iterator[tuple[int, int]]:
     """Fields and dimensions whose vectors are not many more than cells."""
     for field in range(2, min(_LARGEST_FIELD, int(2 * odds) + 8)):
         dimension = 2
-        while _points(field, dimension) < size:
+        while projective_points(field, dimension) < size:
             dimension += 1
         if is_prime(field) and field**dimension <= max(_FREE_VECTORS, _VECTORS_PER_CELL * size):
             yield field, dimension
@@ -517,7 +519,7 @@ def _geometries(size: int, odds: float) -> Iterator[tuple[int, int]]:
 
 def _variance(field: int, dimension: int, odds: float) -> float:
     """n times the variance at frequency 0; a float, which chooses between laws that are all private."""
-    points, on, both = (_points(field, dimension - less) for less in range(3))
+    points, on, both = (projective_points(field, dimension - less) for less in range(3))
     total = odds * on + points - on
     hit, miss = odds * on / total, (odds * both + on - both) / total
     return miss * (1 - miss) / (hit - miss) ** 2

@@ -21,12 +21,15 @@ from partita.local.question import Frequency
 from partita.local.randomizer import FrequencyRandomizer, UnaryEncoding
 from partita.numbers import failure, integer
 
-_IMAGINED: Final = 4
-"""As many as are added to a proportion [AC98]."""
-
-_HALVINGS: Final = 60
+_IMAGINED: Final = 4  # reports that are added to those that came, as to a proportion [AC98]
+_HALVINGS: Final = 60  # bisection steps: as many as a float has bits, and some
 _MOST_SHOWN: Final = 10
-_BEYOND_ROUNDING: Final = 1 + 2.0**-30
+_BEYOND_ROUNDING: Final = 1 + 2.0**-30  # widens bounds by more than all roundings of a divergence
+_FALSE_ALARM: Final = 1e-9
+"""How often all checks of one estimate together may fail if all reports are honest, whatever people hold."""
+
+_ROUNDING: Final = 2.0**-40
+"""Shares that are equal but for rounding: where a mean is 0 or 1, the divergence of these is infinite."""
 
 
 @final
@@ -114,15 +117,12 @@ class Frequencies:
         return Answer(float(self.values[place]), lambda: float(self.error[place]), bounds)
 
     def _repr_html_(self) -> str:
-        """The most frequent cells; how sure they are is said by `heavy_hitters`."""
+        """The most frequent cells; `heavy_hitters` says how certain they are."""
         largest = np.argsort(-self.values, kind="stable")[:_MOST_SHOWN]
-        rows = [self._shown(int(cell)) for cell in largest]
+        values, errors = self.values.tolist(), self.error.tolist()
+        rows = [(self.question.label(int(at)), number(values[at]), number(errors[at])) for at in largest]
         facts = [("people", f"{self.n:,}"), ("promise to each", self.question.guarantee)]
         return card("Frequencies", facts, below=[grid(("most frequent", "share", "standard error"), rows)])
-
-    def _shown(self, cell: int) -> tuple[str, str, str]:
-        label = self._hitter(cell, 0.0).label
-        return label, number(float(self.values[cell])), number(float(self.error[cell]))
 
     def heavy_hitters(
         self, *, threshold: float = 0.0, top: int | None = None, beta: float = 0.05
@@ -198,15 +198,9 @@ def divergence(share: Floats, mean: Floats) -> Floats:
     return ones + zeros
 
 
-# What honest reports cannot say: estimates that leave [0, 1] by more than noise explains.
-#
-# Anybody can send a report that no randomizer drew. One alone cannot be told from an honest one, since every
-# report is possible about every value. Many of them together can be: whatever people hold, the reports that
-# support a cell are independent trials whose mean chance lies between `miss` and `hit`.
-
-
-_FALSE_ALARM: Final = 1e-9
-"""How often all checks of one estimate together may fail if all reports are honest, whatever people hold."""
+# Forged reports: estimates that leave [0, 1] by more than noise explains. One forged report cannot be told
+# from an honest one, since every report is possible about every value. Many together can be: whatever people
+# hold, reports that support a cell are independent trials whose mean chance lies between `miss` and `hit`.
 
 
 def implausible_cells(law: FrequencyRandomizer, n: int, supports: Ints, *, checks: int = 1) -> Ints:
@@ -259,7 +253,3 @@ def _outside(share: Floats, low: float, high: float, allowed: float) -> Any:
     above = (share > high + _ROUNDING) & (divergence(share, np.full_like(share, high)) > allowed)
     below = (share < low - _ROUNDING) & (divergence(share, np.full_like(share, low)) > allowed)
     return above | below
-
-
-_ROUNDING: Final = 2.0**-40
-"""Shares that are equal but for rounding: where a mean is 0 or 1, the divergence of these is infinite."""

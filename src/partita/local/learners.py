@@ -1,4 +1,8 @@
-"""Learners that need no one's data: a decision stump from one sketch, logistic regression by queries."""
+"""The SQ oracle [Dwork-Roth, Definition 12.4], and learners that stand on local reports alone.
+
+A decision stump is learned from one range sketch, logistic regression by statistical queries. Parities cannot
+be learned by such queries, and this module says how many it would take.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from math import ceil, isnan, log, sqrt
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.arrays import Floats, Ints
 from partita.errors import BudgetExceeded, check
@@ -21,14 +24,13 @@ from partita.local.ranges import CellTree, Range
 from partita.numbers import failure, integer
 from partita.trusted.noise.laws import WordSource
 
-# The SQ oracle [Dwork-Roth, Definition 12.4]: the mean of a function, from one bit of many people each.
-
-
 StatisticalQuery: TypeAlias = Callable[[Any], Any]
 """phi: from a row to [0, 1]; or from a column that holds one row to a column that holds one such number."""
 
-_GRID: Final = 2.0**-21
-"""How far a number is from the next step of the public grid, at most."""
+_GRID: Final = 2.0**-21  # half a step of the public grid of numbers
+_UNKNOWN: Final = float("nan")  # a number that counts as 1/2
+_STEP: Final = 8.0  # of gradient descent: larger ones learn faster and amplify noise
+_SETTLED: Final = 4  # the mean is taken of the weights visited after the first quarter
 
 
 @final
@@ -86,11 +88,11 @@ class SQOracle:
         """
         check(callable(phi), "phi", "must be a function", given=None, fix="pass a function of a row")
         one, law = (_of_column if columnwise else _of_row)(phi), self.question.randomizer
-        return self._answered(
-            tau,
-            lambda who: self.oracle.charged_numbers(who, law, one, fixed=_UNKNOWN, name="phi"),
-            words,
-        )
+
+        def numbers(who: Ints) -> Any:
+            return self.oracle.charged_numbers(who, law, one, fixed=_UNKNOWN, name="phi")
+
+        return self._answer(tau, numbers, words)
 
     def ask_rows(self, phi: Callable[[Any], Any], *, tau: float) -> SQAnswer:
         """As `ask`, of all rows of the group at once: for functions of ours that fail on no rows whatever.
@@ -98,21 +100,16 @@ class SQOracle:
         Each number must come from its own row alone.
         """
         law = self.question.randomizer
-        return self._answered(tau, lambda who: phi(self.oracle.charged_rows(who, law)), None)
+        return self._answer(tau, lambda who: phi(self.oracle.charged_rows(who, law)), None)
 
-    def _answered(self, tau: float, numbers_of: Callable[[Ints], Any], words: WordSource | None) -> SQAnswer:
-        """Numbers of a group that was charged, one bit of each, and what the bits say."""
+    def _answer(self, tau: float, numbers_of: Callable[[Ints], Any], words: WordSource | None) -> SQAnswer:
+        """Charge a group that was never asked, take one bit of each number, and estimate their mean."""
         who = self._group(self.people(tau))
         cells = self.question.cells(np.array(numbers_of(who), dtype=np.float64))
         reports = self.question.randomizer.randomize_many(cells, words=words)
         aggregator = self.question.aggregator()
         aggregator.add_many(reports)
         return SQAnswer(min(1.0, max(0.0, aggregator.estimate().value)), self.tau(len(who)), len(who))
-
-    @property
-    def _gain(self) -> float:
-        """(e^epsilon + 1) / (e^epsilon - 1), for the threshold in use."""
-        return 1 / float(2 * self.question.randomizer.chance - 1)
 
     def _group(self, count: int) -> Ints:
         unasked = self.oracle.book.now.unspent()
@@ -122,9 +119,10 @@ class SQOracle:
             )
         return unasked[:count]
 
-
-_UNKNOWN: Final = float("nan")
-"""A number that counts as 1/2."""
+    @property
+    def _gain(self) -> float:
+        """(e^epsilon + 1) / (e^epsilon - 1), for the threshold in use."""
+        return 1 / float(2 * self.question.randomizer.chance - 1)
 
 
 def _of_row(phi: StatisticalQuery) -> OneRow:
@@ -141,13 +139,6 @@ def _number(value: Any) -> float:
     if isnan(number):
         raise ValueError("not a number")
     return number
-
-
-LearnersFloats = NDArray[np.float64]
-
-_STEP: Final = 8.0
-_SETTLED: Final = 4
-"""The mean is taken of the weights visited after the first quarter."""
 
 
 @final
@@ -212,7 +203,7 @@ class StumpTask:
 class Logistic:
     """Weights of a logistic regression, and how many people were asked for them."""
 
-    weights: LearnersFloats
+    weights: Floats
     people: int
 
     def predict(self, features: Any) -> Ints:
@@ -230,29 +221,31 @@ def learn_logistic(oracle: SQOracle, *, rounds: int = 20, tau: float) -> Logisti
     """
     features = oracle.oracle.width - 1
     turns = integer(rounds, "rounds", low=1)
-    _check_people(oracle, turns * features * oracle.people(tau))
+    needed = turns * features * oracle.people(tau)
+    rule = f"must be larger: the queries take {needed} people"
+    check(oracle.unasked >= needed, "tau", rule, given=oracle.unasked, fix="raise it")
     weights, visited = np.zeros(features), []
     for _ in range(turns):
         weights = weights - _STEP * _gradient(oracle, weights, tau)
         visited.append(weights)
     settled = visited[len(visited) // _SETTLED :]
-    return Logistic(np.mean(settled, axis=0), turns * features * oracle.people(tau))
+    return Logistic(np.mean(settled, axis=0), needed)
 
 
-def _gradient(oracle: SQOracle, weights: LearnersFloats, tau: float) -> LearnersFloats:
+def _gradient(oracle: SQOracle, weights: Floats, tau: float) -> Floats:
     def query(place: int) -> float:
         def phi(rows: Any) -> Any:
             table = _floats(rows)
             features, labels = table[:, :-1].clip(-1, 1), table[:, -1]
             with np.errstate(all="ignore"):
-                return (1 + (_sigmoid(features @ weights) - labels) * features[:, place]) / 2
+                return (1 + (1 / (1 + np.exp(-(features @ weights))) - labels) * features[:, place]) / 2
 
         return 2 * oracle.ask_rows(phi, tau=tau).value - 1
 
     return np.array([query(place) for place in range(weights.size)])
 
 
-def _floats(rows: Any) -> LearnersFloats:
+def _floats(rows: Any) -> Floats:
     """A table as floats; what is no number becomes NaN, and no row raises."""
     if rows.dtype.kind in "iufb":
         return np.asarray(rows, dtype=np.float64)
@@ -266,25 +259,13 @@ def _float(value: Any) -> float:
         return float("nan")
 
 
-def _sigmoid(x: LearnersFloats) -> LearnersFloats:
-    return 1 / (1 + np.exp(-x))
-
-
-def _check_people(oracle: SQOracle, needed: int) -> None:
-    rule = f"must be larger: the queries take {needed} people"
-    check(oracle.unasked >= needed, "tau", rule, given=oracle.unasked, fix="raise it")
-
-
-# Why parities cannot be learned from statistical queries, as numbers that can be looked at.
+# Why parities cannot be learned from statistical queries. Let x be uniform on d bits and the label
+# y = <s, x> mod 2 for a secret s. For any query phi,
 #
-# Let x be uniform on d bits and the label y = <s, x> mod 2 for a secret s. For any query phi,
+#     E[phi(x, y)] = E[phi(x, 0) + phi(x, 1)] / 2 + g(s) / 2,  g(s) = E[(phi(x, 0) - phi(x, 1)) (-1)^<s, x>].
 #
-#     E[phi(x, y)] = E[phi(x, 0) + phi(x, 1)] / 2 + g(s) / 2,   g(s) = E[(phi(x, 0) - phi(x, 1)) (-1)^<s,
-# x>].
-#
-# Only g knows of the secret, and the sum of g(s)^2 over all secrets is at most 1 (Parseval). So at most
-# 1/(4 tau^2) of the 2^d secrets change the answer by more than tau: for all others an oracle of tolerance
-# tau
+# Only g depends on the secret, and the sum of g(s)^2 over all secrets is at most 1 (Parseval). So at most
+# 1/(4 tau^2) of the 2^d secrets change the answer by more than tau: for all others an oracle of tolerance tau
 # may give one and the same answer. It takes about 2 tau^2 2^d queries to rule out half of the secrets.
 
 

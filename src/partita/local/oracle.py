@@ -1,4 +1,4 @@
-"""The LR oracle [Dwork-Roth, Definitions 12.2 and 12.3]: local randomizers, within everybody's budget."""
+"""The LR oracle [Dwork-Roth, Definitions 12.2 and 12.3]: local randomizers within everybody's budget."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from math import lcm
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias, final
@@ -34,7 +35,7 @@ from partita.local.randomizer import (
     Numbers,
     Pmf,
     Randomizer,
-    checked_epsilon,
+    check_epsilon,
     clamped,
     exp_bounds,
 )
@@ -44,9 +45,6 @@ from partita.trusted.durable.slots import PanStore
 from partita.trusted.noise.laws import WordSource
 
 # What everybody has spent: integers over one denominator, in memory or in one file that survives crashes.
-#
-# Who was asked what is public, and so is what everybody has spent: it depends on the questions alone.
-
 
 _MOST_PEOPLE: Final = 1 << 24
 _LARGEST: Final = 1 << 62
@@ -57,6 +55,8 @@ _NUMBER: Final = 8
 @dataclass(frozen=True, eq=False)
 class Budgets:
     """For each of the people 0, ..., n-1 what they have spent, out of one cap, exactly.
+
+    Budgets are public, as are the questions: what a person has spent depends on the questions alone.
 
     >>> book = Budgets.new(people=2, cap=1)
     >>> for _ in range(3):
@@ -101,30 +101,30 @@ class Budgets:
         denominator = _common(self.denominator, price, self.cap)
         step, limit = int(price * denominator), int(self.cap * denominator)
         times = np.bincount(who, minlength=self.people)
-        if int(times.max()) * step > limit:
-            raise _too_much(price)
-        spent = self.spent * (denominator // self.denominator) + times * step
-        if bool((spent > limit).any()):
-            raise _too_much(price)
+        fits = int(times.max()) * step <= limit  # in Python: the product may not fit 64 bits
+        spent = self.spent * (denominator // self.denominator) + times * step if fits else self.spent
+        if not fits or bool((spent > limit).any()):
+            raise BudgetExceeded(
+                f"somebody in the batch has less than epsilon {price} left for each time they are listed; "
+                "nobody was charged, ask those who have it"
+            )
         return Budgets(self.cap, denominator, spent)
 
     def checked_ids(self, ids: object) -> Ints:
         """Numbers of people as a column."""
         given: Any = np.asarray(ids)
-        known = given.ndim == 1 and (not given.size or given.dtype.kind in "iu")
-        if not known or (given.size and not 0 <= int(given.min()) <= int(given.max()) < self.people):
-            rule = f"must be a column of integers below {self.people}"
-            raise InvalidParameter("ids", rule, given=ids, fix="list people")
+        fits = given.ndim == 1 and (not given.size or given.dtype.kind in "iu")
+        fits = fits and (not given.size or 0 <= int(given.min()) <= int(given.max()) < self.people)
+        rule = f"must be a column of integers below {self.people}"
+        check(fits, "ids", rule, given=ids, fix="list people")
         column: Ints = given.astype(np.int64)
         return column
 
     def to_bytes(self) -> bytes:
         """The cap, the denominator, and the numerators."""
         numbers = (self.people, self.cap.numerator, self.cap.denominator, self.denominator)
-        return (
-            b"".join(number.to_bytes(_NUMBER, "little") for number in numbers)
-            + self.spent.astype("<i8").tobytes()
-        )
+        head = b"".join(number.to_bytes(_NUMBER, "little") for number in numbers)
+        return head + self.spent.astype("<i8").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -136,15 +136,14 @@ class Budgets:
             raise _damaged()
         cap, spent = Fraction(numerator, divisor), np.frombuffer(rest, dtype="<i8").astype(np.int64)
         limit = cap * denominator
-        if limit.denominator != 1 or not 0 < limit < _LARGEST:
-            raise _damaged()
-        if not 0 <= int(spent.min()) <= int(spent.max()) <= limit:
+        sound = limit.denominator == 1 and 0 < limit < _LARGEST
+        if not sound or not 0 <= int(spent.min()) <= int(spent.max()) <= limit:
             raise _damaged()
         return cls(cap, denominator, spent)
 
 
 class BudgetBook(Protocol):
-    """Where budgets are kept."""
+    """Where budgets are stored."""
 
     @property
     def now(self) -> Budgets:
@@ -171,9 +170,8 @@ class BudgetMemory:
         """Charge everybody listed, or refuse and charge nobody."""
         with self._lock:
             if os.getpid() != self._owner:
-                raise StreamForked(
-                    "budgets in memory were copied by a fork; charge them where they were made"
-                )
+                message = "budgets in memory were copied by a fork; charge them where they were made"
+                raise StreamForked(message)
             self._now = self._now.charged(ids, epsilon)
 
 
@@ -276,13 +274,6 @@ def _common(denominator: int, price: Fraction, cap: Fraction) -> int:
     return common
 
 
-def _too_much(price: Fraction) -> BudgetExceeded:
-    return BudgetExceeded(
-        f"somebody in the batch has less than epsilon {price} left for each time they are listed; "
-        "nobody was charged, ask those who have it"
-    )
-
-
 def _too_old(path: str | os.PathLike[str], batches: int, known: int) -> StreamForked:
     return StreamForked(
         f"{os.fspath(path)!r} holds {batches} batches, and {known} were charged: it is an older copy; "
@@ -294,16 +285,11 @@ def _damaged() -> InvalidState:
     return InvalidState("budgets", "are damaged", fix="ask nobody any more")
 
 
-# Functions of a row that others supply: no failure of theirs may depend on what anybody holds.
-#
-# An error is seen by whoever asked, and costs nothing. A function that raises on one value, or returns a
-# column of the wrong length, would tell that somebody holds it. So there are two ways to call one:
-#
+# Functions of a row that a caller supplies: their failures must not depend on what anybody holds, because an
+# error is seen by the caller and costs nothing. So there are two ways to call one:
 # - on each row of data by itself. A failure is an answer: the person is in a fixed cell, and has paid.
-# - on a universe, a public list of all rows that may occur. A failure is an error, the same for all data,
-# and
-#   nobody pays. The function never sees data: they are looked up in the table of its results.
-
+# - on a universe, a public list of all rows that may occur. A failure is an error, the same for all data, and
+#   nobody pays. The function never sees data: rows are looked up in the table of its results.
 
 OneRow: TypeAlias = Callable[[Any], Any]
 """From an array that holds one row to a number."""
@@ -313,16 +299,16 @@ _NOWHERE: Final = -1
 
 
 def evaluate_rows(rows: Any, one: OneRow, fixed: Any) -> list[Any]:
-    """What the function makes of each row by itself, and `fixed` where it fails.
+    """The result of the function for each row by itself, and `fixed` where it fails.
 
-    Every call gets a copy of one row: the function can neither see other rows nor change them. Whatever is
-    no `Exception` passes: KeyboardInterrupt and SystemExit are how an operator stops the process.
+    Every call gets a copy of one row: the function can neither see other rows nor change them.
+    KeyboardInterrupt and SystemExit pass: they are how an operator stops the process.
     """
     with np.errstate(all="ignore"):  # a warning about one value would be printed
-        return [_evaluated(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]
+        return [_evaluate_row(rows[at : at + 1].copy(), one, fixed) for at in range(len(rows))]
 
 
-def _evaluated(row: Any, one: OneRow, fixed: Any) -> Any:
+def _evaluate_row(row: Any, one: OneRow, fixed: Any) -> Any:
     try:
         return one(row)
     except Exception:
@@ -344,38 +330,29 @@ class Universe:
     def __init__(self, rows: object, values: Any) -> None:
         self.rows = _checked(rows, values)
         known: dict[Hashable, int] = {}
-        for place, key in enumerate(_keys(self.rows)):
+        for place, key in enumerate(map(_key, self.rows.tolist())):
             if _place(known, key) != _NOWHERE:
                 raise _no_universe(values)
             known[key] = place
-        self._places: Ints = np.array([_place(known, key) for key in _keys(values)], dtype=np.int64)
+        places = [_place(known, _key(row)) for row in values.tolist()]
+        self._places: Ints = np.array(places, dtype=np.int64)
 
-    def looked_up(self, who: Ints, numbers: Sequence[Any], fixed: Any) -> list[Any]:
+    def look_up(self, who: Ints, numbers: Sequence[Any], fixed: Any) -> list[Any]:
         """Of each person the number of their row, and `fixed` for a row that is not in the universe."""
         return [fixed if place == _NOWHERE else numbers[place] for place in self._places[who].tolist()]
 
     def evaluate(self, one: OneRow, name: str) -> list[Any]:
-        """What the function makes of each row of the universe; an error if it fails on one of them."""
-        failure = InvalidParameter(
-            name,
-            "must make a number of every row of the universe",
-            given=None,
-            fix="check it on each of them",
-        )
+        """The results of the function for all rows of the universe; an error if it fails on one of them."""
+        rule, fix = "must make a number of every row of the universe", "check it on each of them"
+        failure, rows = InvalidParameter(name, rule, given=None, fix=fix), self.rows
         with np.errstate(all="ignore"):
             return unchained(
-                lambda: [one(self.rows[at : at + 1].copy()) for at in range(len(self.rows))],
-                failure,
-                Exception,
+                lambda: [one(rows[at : at + 1].copy()) for at in range(len(rows))], failure, Exception
             )
 
 
-def _keys(rows: Any) -> list[Hashable]:
-    """Something by which equal rows are found; what cannot be compared equals nothing."""
-    return [_key(row) for row in rows.tolist()]
-
-
 def _key(row: Any) -> Hashable:
+    """A key by which equal rows are found; a row that cannot be hashed equals no other."""
     key = tuple(row) if isinstance(row, list) else row
     try:
         hash(key)
@@ -409,10 +386,10 @@ def _no_universe(values: Any) -> InvalidParameter:
 
 # Laws that an oracle admits: of the sealed registry, or listed in full; each of them verified first.
 
-
 _MOST_ENTRIES: Final = 1 << 16
 _LARGEST_DENOMINATOR: Final = 1 << 46
-_BITS: Final = 256
+_BITS: Final = 256  # of the rational bound on e^epsilon
+_CHECK: Final = "check the probabilities"
 
 
 @final
@@ -437,16 +414,15 @@ class ListedLaw(LocalLaw):
     table: tuple[tuple[Fraction, ...], ...]
 
     def __post_init__(self) -> None:
-        freeze(self, size=len(self.table), epsilon=checked_epsilon(self.epsilon))
+        freeze(self, size=len(self.table), epsilon=check_epsilon(self.epsilon))
         rule = "must have rows of Fractions that add up to 1"
         check(_is_law(self.table), "table", rule, given=None, fix=_CHECK)
         rule = "must have a common denominator up to 2^46"
         check(self.denominator <= _LARGEST_DENOMINATOR, "table", rule, given=None, fix=_CHECK)
         bound = exp_bounds(self.epsilon, _BITS)[0]
         if any(max(column) > bound * min(column) for column in zip(*self.table, strict=True)):
-            raise InvalidParameter(
-                "table", f"must not lose more than epsilon {self.epsilon}", given=None, fix="raise epsilon"
-            )
+            rule = f"must not lose more than epsilon {self.epsilon}"
+            raise InvalidParameter("table", rule, given=None, fix="raise epsilon")
 
     @property
     def reports(self) -> int:
@@ -461,7 +437,7 @@ class ListedLaw(LocalLaw):
     def sample(self, x: Numbers, draws: Draws) -> Numbers:
         """A number below the denominator, looked up among the sums of the row of x."""
         sought = x * self.denominator + draws.below(self.denominator)
-        return self._found(sought) - x * self.reports
+        return self._find(sought) - x * self.reports
 
     def pmf(self, x: int) -> Pmf:
         """The row of the cell."""
@@ -475,60 +451,47 @@ class ListedLaw(LocalLaw):
     @cached_property
     def _starts(self) -> list[int]:
         """Where each report of each row begins, all rows one after the other."""
-        starts, start = [], 0
-        for row in self.table:
-            for chance in row:
-                starts.append(start)
-                start += int(chance * self.denominator)
-        return starts
+        lengths = (int(chance * self.denominator) for row in self.table for chance in row)
+        return list(accumulate(lengths, initial=0))[:-1]
 
-    def _found(self, sought: Numbers) -> Numbers:
+    def _find(self, sought: Numbers) -> Numbers:
         if isinstance(sought, int):
             return bisect_right(self._starts, sought) - 1
-        import numpy as np
-
         return np.searchsorted(np.array(self._starts), sought, side="right") - 1
 
 
-def admitted(law: object) -> LocalLaw:
+def verify_law(law: object) -> LocalLaw:
     """The law made anew from its description, so that what is sampled is what was verified.
 
-    A mixture is made anew with its views: `Mixture` refuses what only looks like one.
-    Of a law that is not in the registry only the probabilities that its `pmf` lists are used: they are
-    checked by enumeration, and sampled here.
+    A mixture is made anew with its views: `Mixture` refuses objects that only look like views. Of a law that
+    is not in the registry only the probabilities that its `pmf` lists are used: they are checked by
+    enumeration, and sampled here.
     """
     if isinstance(law, Mixture):
-        return Mixture.read(law.views, [_registered(part) for part in law.parts])
+        return Mixture.read(law.views, [randomizer_from(part.to_json()) for part in law.parts])
     if isinstance(law, ListedLaw):
         return ListedLaw(table=tuple(tuple(row) for row in law.table), epsilon=law.epsilon)
     if isinstance(law, Randomizer) and law.kind in KINDS and type(law) is randomizer_kind(law.kind):
-        return _registered(law)
-    return _listed(law)
+        return randomizer_from(law.to_json())
+    return _list_law(law)
 
 
-def _registered(law: Randomizer) -> Randomizer:
-    return randomizer_from(law.to_json())
-
-
-def _listed(law: Any) -> ListedLaw:
+def _list_law(law: Any) -> ListedLaw:
     size, reports = (getattr(law, name, 0) for name in ("size", "reports"))
     if not (isinstance(size, int) and isinstance(reports, int) and 0 < size * reports <= _MOST_ENTRIES):
-        raise _unknown()
+        raise _unknown_law()
     try:
         rows = [law.pmf(x) for x in range(size)]
         table = tuple(tuple(row.get(report, Fraction(0)) for report in range(reports)) for row in rows)
     except Exception:
-        raise _unknown() from None
+        raise _unknown_law() from None
     return ListedLaw(table=table, epsilon=law.epsilon)
 
 
-def _unknown() -> InvalidParameter:
+def _unknown_law() -> InvalidParameter:
     rule = f"must be of the registry, or list at most {_MOST_ENTRIES} probabilities"
     fix = "pass for example Frequency(10, epsilon=1).randomizer"
     return InvalidParameter("randomizer", rule, given=None, fix=fix)
-
-
-_CHECK: Final = "check the probabilities"
 
 
 def _is_law(table: tuple[tuple[Fraction, ...], ...]) -> bool:
@@ -590,16 +553,19 @@ class LROracle:
     ) -> Any:
         """A report of each person listed, of a law that is verified first; everybody pays its epsilon.
 
-        `through` makes cells of rows, if the values are none. It is called for one row at a time, with a
+        `through` makes cells of rows, if the values are no cells. It is called for one row at a time, with a
         column (or table) that holds that row alone, and returns a column of one. Where it fails or returns
         anything else, that person's report is about the first cell. With a universe a failure is an error.
         """
-        law, who = admitted(randomizer), self.book.now.checked_ids(ids)
+        law, who = verify_law(randomizer), self.book.now.checked_ids(ids)
         self._check_through(through)
         if through is None:
             return law.randomize_many(self._own_cells(who, law), words=words)
-        one = _cell_through(through, law)
-        cells = self.charged_numbers(who, law, one, fixed=_FIRST, name="through")
+
+        def cell_through(row: Any) -> int:
+            return clamped(only_element(through(row)), law.size)
+
+        cells = self.charged_numbers(who, law, cell_through, fixed=_FIRST, name="through")
         return law.randomize_many(np.array(cells, dtype=np.int64), words=words)
 
     def charged_numbers(self, who: Ints, law: LocalLaw, one: OneRow, *, fixed: Any, name: str) -> list[Any]:
@@ -612,7 +578,7 @@ class LROracle:
             return evaluate_rows(self._values[who], one, fixed)
         numbers = self._universe.evaluate(one, name)
         self.book.charge(who, law.epsilon)
-        return self._universe.looked_up(who, numbers, fixed)
+        return self._universe.look_up(who, numbers, fixed)
 
     def charged_rows(self, who: Ints, law: LocalLaw) -> Any:
         """Charge everybody listed, then a copy of their rows: for functions of our own, which never fail."""
@@ -624,7 +590,8 @@ class LROracle:
         rows = self.charged_rows(who, law)
         if rows.dtype.kind in "iubf":
             return rows
-        return np.array(evaluate_rows(rows, _own_cell(law), _FIRST), dtype=np.int64)
+        cells = evaluate_rows(rows, lambda row: clamped(row.tolist()[0], law.size), _FIRST)
+        return np.array(cells, dtype=np.int64)
 
     def _check_through(self, through: object) -> None:
         """Whether a function is needed is public: it depends on the shape of the table."""
@@ -634,13 +601,4 @@ class LROracle:
         check(through is None or callable(through), "through", "must be a function", given=None, fix=fix)
 
 
-_FIRST: Final = 0
-"""The cell of whoever cannot be answered about, as of a value that is no whole number."""
-
-
-def _own_cell(law: LocalLaw) -> OneRow:
-    return lambda row: clamped(row.tolist()[0], law.size)
-
-
-def _cell_through(through: ToCells, law: LocalLaw) -> OneRow:
-    return lambda row: clamped(only_element(through(row)), law.size)
+_FIRST: Final = 0  # the cell of a row on which a function fails, as of a value that is no whole number

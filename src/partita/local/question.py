@@ -36,7 +36,7 @@ from partita.local.randomizer import (
     RandomizedResponse,
     Randomizer,
     UnaryEncoding,
-    checked_epsilon,
+    check_epsilon,
     clamped,
     digest_of,
 )
@@ -125,8 +125,8 @@ class Question(ABC):
 
     def to_json(self) -> Json:
         """The question as devices and aggregators read it."""
-        described = {"version": VERSION, "asks": self.asks, "round": self.round, **self._asked()}
-        return {**described, "randomizer": self.randomizer.to_json()}
+        entries = {"version": VERSION, "asks": self.asks, "round": self.round, **self._asked()}
+        return {**entries, "randomizer": self.randomizer.to_json()}
 
     @cached_property
     def digest(self) -> str:
@@ -160,7 +160,7 @@ class CellQuestion(Question):
         return str(cell) if isinstance(self.domain, int) else domain_label(self.domain, cell)
 
     def _asked(self) -> Json:
-        return {"domain": described(self.domain)}
+        return {"domain": describe_domain(self.domain)}
 
 
 FrequencyKind: TypeAlias = Literal["auto", "response", "projective", "hadamard", "unary", "hashing"]
@@ -189,10 +189,10 @@ class Frequency(CellQuestion):
 
     def __init__(self, domain: int | Domain, *, epsilon: object, kind: FrequencyKind = "auto") -> None:
         one_of(kind, "kind", get_args(FrequencyKind))
-        size, exact = column_size(domain), checked_epsilon(epsilon)
+        size, exact = column_size(domain), check_epsilon(epsilon)
         kinds = _OFFERED if kind == "auto" else (kind,)
         made = [randomizer_kind(name)(size=size, epsilon=exact) for name in kinds]
-        freeze(self, domain=domain, randomizer=_preferred(made))
+        freeze(self, domain=domain, randomizer=_choose_law(made))
 
     @classmethod
     def of(cls, domain: int | Domain, randomizer: Randomizer) -> Self:
@@ -205,13 +205,12 @@ class Frequency(CellQuestion):
         return made
 
     def aggregator(self) -> FrequencyAggregator:
-        """A new aggregator of reports."""
         from partita.local.aggregate import FrequencyAggregator
 
         return FrequencyAggregator(self)
 
 
-def _preferred(made: list[Any]) -> Any:
+def _choose_law(made: list[Any]) -> Any:
     """The kind of least variance, or a kind that is much more robust at little cost.
 
     A forged report then moves half as much at most, for at most a quarter more standard error. Up to
@@ -257,7 +256,7 @@ class Mean(Question):
 
     def __init__(self, low: object, high: object, *, epsilon: object, kind: MeanKind = "auto") -> None:
         one_of(kind, "kind", get_args(MeanKind))
-        exact = checked_epsilon(epsilon)
+        exact = check_epsilon(epsilon)
         laws = [law(epsilon=exact) for law in _OF_NUMBERS if kind in ("auto", law.kind)]
         self._fill(low, high, min(laws, key=lambda law: law.largest_variance))
 
@@ -280,12 +279,12 @@ class Mean(Question):
 
     def cell(self, value: object) -> int:
         """The nearest step, the upper one of two; the middle for what is no number."""
-        share = (self._clamped(value) - self.low) / (self.high - self.low)
+        share = (self._clamp(value) - self.low) / (self.high - self.low)
         return int(share * (self.randomizer.size - 1) + Fraction(1, 2))
 
-    def _clamped(self, value: object) -> Fraction:
+    def _clamp(self, value: object) -> Fraction:
         """A number between the bounds, whatever the value is."""
-        if sign := _infinite(value):
+        if sign := _infinite_sign(value):
             return self.high if sign > 0 else self.low
         try:
             return max(self.low, min(self.high, rational(value, "value")))
@@ -316,7 +315,6 @@ class Mean(Question):
         return 2.0**-50 * (1 + far) * (self.randomizer.size - 1)
 
     def aggregator(self) -> MeanAggregator:
-        """A new aggregator of reports."""
         from partita.local.aggregate import MeanAggregator
 
         return MeanAggregator(self)
@@ -325,7 +323,7 @@ class Mean(Question):
         return {"low": str(self.low), "high": str(self.high)}
 
 
-def _infinite(value: object) -> int:
+def _infinite_sign(value: object) -> int:
     """The sign of an infinite number, and 0 for all else."""
     if isinstance(value, Decimal):
         return (-1 if value.is_signed() else 1) * value.is_infinite()
@@ -335,7 +333,7 @@ def _infinite(value: object) -> int:
 # The cells of a domain, without NumPy where that is possible.
 
 
-def described(domain: int | Domain) -> Any:
+def describe_domain(domain: int | Domain) -> Any:
     """A domain as JSON."""
     return domain if isinstance(domain, int) else domain.to_spec()
 
@@ -364,9 +362,9 @@ def column_cell(domain: int | Domain, value: object) -> int:
 
 def column_cells(domain: int | Domain, values: object) -> Ints:
     """The cell of every value of a column."""
-    from partita.local.columns import clipped, domain_cells
+    from partita.local.columns import clip_cells, domain_cells
 
-    return clipped(values, domain) if isinstance(domain, int) else domain_cells(domain, values)
+    return clip_cells(values, domain) if isinstance(domain, int) else domain_cells(domain, values)
 
 
 # Plain domains: the cell of one value, as `partita.domain` finds it for a column.
@@ -597,7 +595,7 @@ def randomizer_from(description: object) -> Randomizer:
     given = _mapping(description, "randomizer")
     kind = randomizer_kind(given.get("kind"))
     names = [field.name for field in fields(kind)]
-    _exactly(given, "randomizer", ("kind", *names))
+    _check_entries(given, "randomizer", ("kind", *names))
     made = kind(size=_read_number(given, "size"), epsilon=given["epsilon"])
     for name in names:
         if name not in ("size", "epsilon"):
@@ -624,7 +622,7 @@ def question_from(description: object) -> Question:
         rule = f"must be of version {VERSION} and ask for {' or '.join(_QUESTIONS)}"
         raise InvalidParameter("question", rule, given=asks, fix="use a newer Partita")
     entries, read = _QUESTIONS[asks]
-    _exactly(given, "question", ("version", "asks", "round", "randomizer", *entries))
+    _check_entries(given, "question", ("version", "asks", "round", "randomizer", *entries))
     return read(given).in_round(given["round"])
 
 
@@ -661,7 +659,7 @@ _QUESTIONS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any
 def _parts(description: object) -> list[Randomizer]:
     """The randomizers of a mixture, each of them verified."""
     given = _mapping(description, "randomizer")
-    _exactly(given, "randomizer", ("kind", "parts"))
+    _check_entries(given, "randomizer", ("kind", "parts"))
     listed = given["parts"]
     fits = given["kind"] == "mixture" and isinstance(listed, list) and 0 < len(listed) <= _MOST_PARTS
     check(fits, "randomizer", "must be a mixture of randomizers", given=None, fix=_WRITTEN)
@@ -684,7 +682,7 @@ def _mapping(given: object, name: str) -> Mapping[str, Any]:
     return check_type(given, Mapping, name, "must be a JSON object", fix=_WRITTEN)
 
 
-def _exactly(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
+def _check_entries(given: Mapping[str, Any], name: str, entries: tuple[str, ...]) -> None:
     rule = f"must have the entries {', '.join(entries)}"
     check(set(given) == set(entries), name, rule, given=None, fix=_WRITTEN)
 

@@ -37,7 +37,7 @@ _LARGEST_EPSILON: Final = 32
 _FIRST_BITS: Final = 192
 
 
-def checked_epsilon(epsilon: object) -> Fraction:
+def check_epsilon(epsilon: object) -> Fraction:
     """epsilon as an exact number whose threshold differs from one half and from one."""
     exact = rational(epsilon, "epsilon")
     rule, fix = "must lie between 2^-20 and 32", "pass for example 1"
@@ -200,9 +200,9 @@ class LocalLaw(ABC):
 
     def randomize_many(self, cells: object, *, words: WordSource | None = None) -> Any:
         """One report for every cell of a column."""
-        from partita.local.columns import randomized
+        from partita.local.columns import randomize_column
 
-        return randomized(self, cells, words)
+        return randomize_column(self, cells, words)
 
     def check_report(self, report: object) -> int:
         """The report, if it is one."""
@@ -218,7 +218,7 @@ class LocalLaw(ABC):
         """A name for exactly this law: SHA-256 of its description, in hex."""
         return digest_of(self.to_json())
 
-    def _enumerable(self) -> range:
+    def _list_reports(self) -> range:
         """Every report, if there are not too many to list."""
         rule = f"must leave at most {_LARGEST_PMF} reports to list"
         check(self.reports <= _LARGEST_PMF, "size", rule, given=self.size, fix="lower it")
@@ -272,9 +272,9 @@ class Randomizer(LocalLaw):
 
     def __post_init__(self) -> None:
         size = integer(self.size, "size", low=2, high=LARGEST_SIZE)
-        freeze(self, size=size, epsilon=checked_epsilon(self.epsilon))
-        self._settle()
-        freeze(self, threshold=self._verified(self.threshold or self.private_threshold))
+        freeze(self, size=size, epsilon=check_epsilon(self.epsilon))
+        self._choose_geometry()
+        freeze(self, threshold=self._verify_threshold(self.threshold or self.private_threshold))
 
     @property
     def odds(self) -> tuple[int, int]:
@@ -296,11 +296,11 @@ class Randomizer(LocalLaw):
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"kind": self.kind, **values, "epsilon": str(self.epsilon), "threshold": str(self.threshold)}
 
-    def _settle(self) -> None:
+    def _choose_geometry(self) -> None:
         """Choose or check the parameters of the kind beside size and epsilon; most have none."""
         return
 
-    def _verified(self, given: int) -> int:
+    def _verify_threshold(self, given: int) -> int:
         """A threshold with which favoured outcomes are likelier, but at most e^epsilon times so."""
         favoured, others = self.odds
         least, most = WHOLE * favoured // (favoured + others) + 1, self.private_threshold
@@ -405,7 +405,7 @@ class RandomizedResponse(FrequencyRandomizer):
     def pmf(self, x: int) -> Pmf:
         """One probability for the true cell and one for each other."""
         true, other = self._branches()
-        return {report: true if report == x else other for report in self._enumerable()}
+        return {report: true if report == x else other for report in self._list_reports()}
 
 
 # Optimized unary encoding: one bit for every cell.
@@ -436,7 +436,7 @@ class UnaryEncoding(FrequencyRandomizer):
 
     kind: ClassVar[str] = "unary"
 
-    def _settle(self) -> None:
+    def _choose_geometry(self) -> None:
         integer(self.size, "size", low=2, high=_LARGEST_SIZE)
 
     @property
@@ -492,4 +492,4 @@ class UnaryEncoding(FrequencyRandomizer):
         """The coin, times the chances of all other bits; only how many of those are ones matters."""
         zero, one, others = self.chance, 1 - self.chance, self.size - 1
         chances = [one**ones * zero ** (others - ones) / 2 for ones in range(self.size)]
-        return {report: chances[(report & ~(1 << x)).bit_count()] for report in self._enumerable()}
+        return {report: chances[(report & ~(1 << x)).bit_count()] for report in self._list_reports()}

@@ -18,7 +18,7 @@ from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter, check, check_data, check_type
 from partita.local.aggregate import Aggregator
-from partita.local.columns import checked_column, count_supports, domain_ends
+from partita.local.columns import check_column, count_supports, domain_ends
 from partita.local.estimates import implausible_cells, implausible_total, mean_bounds, warn_of_forgery
 from partita.local.ranges import CellTree, Levels, Mixture, Range, Rectangles, ViewQuestion
 from partita.numbers import failure, one_of, rational
@@ -29,7 +29,7 @@ _UNKNOWN: Final = 1e6  # the variance of the shares of a view that nobody report
 Ends = tuple[int, int]
 Box = Mapping[str, tuple[object, object]]
 _LEAST_IN_ORDER: Final = 1e-9  # quantiles are undefined if the estimated share of ordinary cells is zero
-_ROUNDS: Final = 40  # of proportional fitting: more cost time, and `raked` is exact after any number
+_ROUNDS: Final = 40  # of proportional fitting: more cost time, and `rake_table` is exact after any number
 _LEAST: Final = 1e-300
 
 
@@ -53,7 +53,7 @@ class ViewAggregator(Aggregator[AskedView]):
         return np.zeros(self.question.randomizer.reports, dtype=np.int64)
 
     def _tally(self, reports: Any) -> tuple[Ints, int]:
-        column = checked_column(self.question.randomizer, reports)
+        column = check_column(self.question.randomizer, reports)
         return np.bincount(column, minlength=self.question.randomizer.reports), len(column)
 
     def _check_counts(self, counts: NDArray[Any], n: int) -> bool:
@@ -110,7 +110,7 @@ class RangeEstimate:
 
     def count(self, low: object, high: object) -> Answer:
         """How many of the n people are from low to high."""
-        return scaled(self.frequency(low, high), self.n)
+        return scale_answer(self.frequency(low, high), self.n)
 
     def cdf(self, value: object) -> Answer:
         """The share of people who are in order and not above a value."""
@@ -164,7 +164,7 @@ class RangeEstimate:
         )
 
 
-def scaled(share: Answer, people: int) -> Answer:
+def scale_answer(share: Answer, people: int) -> Answer:
     """A number of people in place of a share."""
 
     def bounds(beta: float) -> tuple[float, float]:
@@ -236,7 +236,7 @@ class RectangleEstimate:
 
     def count(self, box: Box) -> Answer:
         """How many of the n people are in a box."""
-        return scaled(self.frequency(box), self.n)
+        return scale_answer(self.frequency(box), self.n)
 
     def column(self, name: str) -> Floats:
         """The shares of all cells of one column, special ones last."""
@@ -249,22 +249,22 @@ class RectangleEstimate:
             [table] = self._pairs.values()
             return [table.sum(axis=1), table.sum(axis=0)]
         heights = [line.height for line in self.evidence.lines]
-        return [self._projected({axis: heights[axis]}) for axis in axes]
+        return [self._project({axis: heights[axis]}) for axis in axes]
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], Floats]:
         """For every two columns a table at the finest levels of a view of both."""
         lines = self.evidence.lines
         if len(lines) == 2:
-            return {(0, 1): self._projected({0: lines[0].height, 1: lines[1].height})}
-        return {pair: self._fitted(pair) for pair in combinations(range(len(lines)), 2)}
+            return {(0, 1): self._project({0: lines[0].height, 1: lines[1].height})}
+        return {pair: self._fit(pair) for pair in combinations(range(len(lines)), 2)}
 
-    def _fitted(self, pair: tuple[int, int]) -> Floats:
+    def _fit(self, pair: tuple[int, int]) -> Floats:
         levels = {axis: self._grid_level(axis) for axis in pair}
         rows, columns = (self._block_sums(axis) for axis in pair)
-        return raked(self._projected(levels), rows, columns)
+        return rake_table(self._project(levels), rows, columns)
 
-    def _projected(self, levels: Mapping[int, int]) -> Floats:
+    def _project(self, levels: Mapping[int, int]) -> Floats:
         """The table of some columns at these levels, without the axes of the others."""
         lines = self.evidence.lines
         finest: Levels = tuple(levels.get(axis, 0) for axis in range(len(lines)))
@@ -310,7 +310,7 @@ class RectangleEstimate:
     def _ends(self, box: Box) -> dict[int, Ends]:
         box = check_type(box, Mapping, "box", "must map columns to two ends", fix='as {"age": (30, 39)}')
         return {
-            self._axis(name): domain_ends(self.question.domains[self._axis(name)], *_two(given))
+            self._axis(name): domain_ends(self.question.domains[self._axis(name)], *_check_ends(given))
             for name, given in box.items()
         }
 
@@ -326,7 +326,7 @@ def _mask(ends: Ends, size: int) -> Floats:
     return mask
 
 
-def _two(given: object) -> tuple[object, object]:
+def _check_ends(given: object) -> tuple[object, object]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         fix = "pass (low, high)"
         raise InvalidParameter("box", "must have two ends for each column", given=given, fix=fix)
@@ -425,14 +425,14 @@ class ViewEvidence:
         """The sums of the bounds of all nodes, each with its share of beta; 0 and 1 of one nobody saw."""
         if not any(nodes[0][0]):
             return 1.0, 1.0
-        seen = [self._seen(self._numbers[levels], at) for levels, at in nodes]
+        seen = [self._node_counts(self._numbers[levels], at) for levels, at in nodes]
         n, supported, miss, gain = (np.array(each) for each in zip(*seen, strict=True))
         known = n > 0
         sides = mean_bounds(supported / n.clip(1), n.clip(1), math.log(2 * len(nodes) / beta))
         low, high = (((side - miss) / gain).clip(0, 1) for side in sides)
         return min(1.0, float(low[known].sum())), min(1.0, float(high[known].sum() + (~known).sum()))
 
-    def _seen(self, number: int, at: tuple[int, ...]) -> tuple[int, int, float, float]:
+    def _node_counts(self, number: int, at: tuple[int, ...]) -> tuple[int, int, float, float]:
         """How many people reported a view, how many of them support a node, and with what chances."""
         (n, supported), part = self._supports[number], self.mixture.parts[number]
         place = int(np.ravel_multi_index(at, self.mixture.views[number].widths))
@@ -472,13 +472,13 @@ class Details:
     def precision(self) -> Mapping[Levels, float]:
         """How well each detail is known: the inverse variance of its nodes before siblings are compared."""
         told = {look.levels: 1 / look.variance for look in self.looks}
-        return self._gathered(told, lambda value, _: value)
+        return self._gather(told, lambda value, _: value)
 
     @cached_property
     def tables(self) -> Mapping[Levels, Floats]:
         """The estimated detail of every choice of levels; that of no level at all is the total."""
         told = {look.levels: look.table / look.variance for look in self.looks}
-        gathered = self._gathered(told, lambda table, axis: coarser(table, axis, self.lines[axis].branching))
+        gathered = self._gather(told, lambda table, axis: coarser(table, axis, self.lines[axis].branching))
         return {
             levels: np.ones((1,) * len(levels)) if not any(levels) else self._detail(levels, table)
             for levels, table in gathered.items()
@@ -488,7 +488,7 @@ class Details:
         """The shares of the nodes at these levels: all details down to there, added up from the top."""
         folded = dict(self.tables)
         for axis, last in enumerate(finest):
-            folded = self._folded(folded, axis, last)
+            folded = self._fold(folded, axis, last)
         return folded[finest]
 
     def variance(self, chosen: Sequence[Floats]) -> float:
@@ -500,7 +500,7 @@ class Details:
             if any(levels)
         )
 
-    def _gathered(self, told: Mapping[Levels, Any], summed: Callable[[Any, int], Any]) -> dict[Levels, Any]:
+    def _gather(self, told: Mapping[Levels, Any], summed: Callable[[Any, int], Any]) -> dict[Levels, Any]:
         """What all views say about levels that are not finer than their own, weighted by precision."""
         gathered = dict(told)
         for axis, line in enumerate(self.lines):
@@ -516,7 +516,7 @@ class Details:
                 told = told - _sibling_means(told, axis, self.lines[axis].branching)
         return told / self.precision[levels]
 
-    def _folded(self, details: Mapping[Levels, Floats], axis: int, last: int) -> dict[Levels, Floats]:
+    def _fold(self, details: Mapping[Levels, Floats], axis: int, last: int) -> dict[Levels, Floats]:
         """Along one axis, from the root down: a node has its part of its parent, and its own detail."""
         folded = {}
         roots = [levels for levels in details if not levels[axis] and _at(levels, axis, last) in details]
@@ -575,22 +575,22 @@ def top_down(table: Floats, branchings: tuple[int, ...]) -> Floats:
     while tables[-1].size > 1:
         axis = int(np.argmax(tables[-1].shape))
         steps.append(axis)
-        tables.append(coarser(_filled(tables[-1], axis, branchings[axis], 0.0), axis, branchings[axis]))
+        tables.append(coarser(_pad_siblings(tables[-1], axis, branchings[axis], 0.0), axis, branchings[axis]))
     shares = np.ones_like(tables.pop())
     for axis, children in zip(reversed(steps), reversed(tables), strict=True):
-        shares = _divided(children, shares, axis, branchings[axis])
+        shares = _divide_shares(children, shares, axis, branchings[axis])
     return shares
 
 
-def _divided(children: Floats, parents: Floats, axis: int, branching: int) -> Floats:
+def _divide_shares(children: Floats, parents: Floats, axis: int, branching: int) -> Floats:
     """The shares of parents among their children along one axis; a child that does not exist gets nothing."""
-    last = np.moveaxis(_filled(children, axis, branching, -np.inf), axis, -1)
+    last = np.moveaxis(_pad_siblings(children, axis, branching, -np.inf), axis, -1)
     rows = shared_out(last.reshape(-1, branching), np.moveaxis(parents, axis, -1).ravel())
     divided = np.moveaxis(rows.reshape(last.shape), -1, axis)
     return divided[tuple(slice(length) for length in children.shape)]
 
 
-def _filled(table: Floats, axis: int, branching: int, filling: float) -> Floats:
+def _pad_siblings(table: Floats, axis: int, branching: int, filling: float) -> Floats:
     """The table with its last siblings along an axis filled up."""
     missing = -table.shape[axis] % branching
     widths = [(0, missing if at == axis else 0) for at in range(table.ndim)]
@@ -600,7 +600,7 @@ def _filled(table: Floats, axis: int, branching: int, filling: float) -> Floats:
 # Tables that agree with tables of fewer columns, by proportional fitting [Deming and Stephan 1940].
 
 
-def raked(table: Floats, rows: Floats, columns: Floats) -> Floats:
+def rake_table(table: Floats, rows: Floats, columns: Floats) -> Floats:
     """The table scaled by rows and columns in turn, to these sums exactly.
 
     What scaling leaves is put right at the end: rows and columns that have too much are cut, and what is

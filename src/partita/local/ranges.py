@@ -22,7 +22,7 @@ from partita.local.question import (
     column_cell,
     column_cells,
     column_size,
-    described,
+    describe_domain,
 )
 from partita.local.randomizer import (
     LARGEST_SIZE,
@@ -34,7 +34,7 @@ from partita.local.randomizer import (
     Numbers,
     Pmf,
     Randomizer,
-    checked_epsilon,
+    check_epsilon,
 )
 from partita.numbers import freeze, integer, one_of
 
@@ -51,6 +51,7 @@ ViewKind: TypeAlias = Literal["auto", "response", "projective", "hadamard"]
 VIEW_KINDS: Final = ("auto", "response", "projective", "hadamard")
 _MOST_VIEWS: Final = 512
 _LARGEST_SPACE: Final = 1 << 62
+_WRITTEN: Final = "pass what to_json returned"
 MOST_COLUMNS: Final = 6
 """As many as the boxes of a release have at most."""
 _GRID: Final = 16
@@ -60,8 +61,8 @@ _GRID: Final = 16
 class ViewQuestion(Question):
     """Every report is about one view, drawn on the device, or assigned by a public coin.
 
-    Whoever assigns views must not look at values: then estimates stay unbiased, and equal groups make
-    them a little better.
+    Views must be assigned without a look at values: then estimates stay unbiased, and equal groups make them
+    a little better.
     """
 
     randomizer: Mixture
@@ -83,17 +84,15 @@ class ViewQuestion(Question):
         """One report for every value of a column; about the views assigned, if they are."""
         if views is None:
             return super().randomize_many(values, words=words)
-        return self._assigned(self.cells(values), views, words)
-
-    def _assigned(self, cells: Any, views: Any, words: WordSource | None) -> Any:
         import numpy as np
 
         from partita.trusted.noise.laws import Words
 
-        mixture, chosen, source = self.randomizer, np.asarray(views), words or Words()
-        if chosen.shape != cells.shape or not np.isin(chosen, np.arange(len(mixture.views))).all():
-            rule = "must hold the number of a view for each value"
-            raise InvalidParameter("views", rule, given=views, fix="leave them out")
+        cells, mixture = self.cells(values), self.randomizer
+        chosen, source = np.asarray(views), words or Words()
+        fits = chosen.shape == cells.shape and bool(np.isin(chosen, np.arange(len(mixture.views))).all())
+        rule = "must hold the number of a view for each value"
+        check(fits, "views", rule, given=views, fix="leave them out")
         reports = np.empty_like(cells)
         for number, (view, part) in enumerate(zip(mixture.views, mixture.parts, strict=True)):
             people = np.flatnonzero(chosen == number)
@@ -145,7 +144,6 @@ class Range(ViewQuestion, CellQuestion):
         return self.domain if isinstance(self.domain, int) else self.domain.size
 
     def aggregator(self) -> RangeAggregator:
-        """A new aggregator of reports."""
         from partita.local.range_estimates import RangeAggregator
 
         return RangeAggregator(self)
@@ -221,25 +219,22 @@ class Rectangles(ViewQuestion):
         """The cell of one row, a mapping of columns to values; what is missing counts as None."""
         row: Mapping[str, object] = value if isinstance(value, Mapping) else {}
         named = zip(self.columns, self.domains, strict=True)
-        joined: int = self._joined([column_cell(domain, row.get(name)) for name, domain in named])
+        joined: int = self._join([column_cell(domain, row.get(name)) for name, domain in named])
         return joined
 
     def cells(self, values: object) -> Ints:
         """The cell of every row of a table, a mapping of columns to arrays of one length."""
         table = values if isinstance(values, Mapping) else {}
-        if not set(self.columns) <= set(table):
-            raise InvalidParameter(
-                "values", f"must have the columns {', '.join(self.columns)}", given=None, fix="add them"
-            )
+        rule = f"must have the columns {', '.join(self.columns)}"
+        check(set(self.columns) <= set(table), "values", rule, given=None, fix="add them")
         named = zip(self.columns, self.domains, strict=True)
         cells = [column_cells(domain, table[name]) for name, domain in named]
         rule = "must have columns of one length"
         check_data(len({len(each) for each in cells}) <= 1, "values", rule, fix="check the table")
-        joined: Ints = self._joined(cells)
+        joined: Ints = self._join(cells)
         return joined
 
     def aggregator(self) -> RectangleAggregator:
-        """A new aggregator of reports."""
         from partita.local.range_estimates import RectangleAggregator
 
         return RectangleAggregator(self)
@@ -249,7 +244,7 @@ class Rectangles(ViewQuestion):
         domain = self.domains[axis]
         return domain if isinstance(domain, int) else domain.size
 
-    def _joined(self, cells: Sequence[Any]) -> Any:
+    def _join(self, cells: Sequence[Any]) -> Any:
         """The cells of all columns as one number, the last column running fastest."""
         joined: Any = 0
         for line, cell in zip(self.lines, cells, strict=True):
@@ -258,7 +253,7 @@ class Rectangles(ViewQuestion):
 
     def _asked(self) -> Json:
         named = zip(self.columns, self.domains, strict=True)
-        columns = {name: described(domain) for name, domain in named}
+        columns = {name: describe_domain(domain) for name, domain in named}
         return {"columns": columns, "branching": self.branching, "grid": self.grid}
 
 
@@ -281,11 +276,8 @@ class CellTree:
     branching: int = 2
 
     def __post_init__(self) -> None:
-        freeze(
-            self,
-            size=integer(self.size, "size", low=2),
-            branching=integer(self.branching, "branching", low=2, high=MOST_BRANCHES),
-        )
+        branching = integer(self.branching, "branching", low=2, high=MOST_BRANCHES)
+        freeze(self, size=integer(self.size, "size", low=2), branching=branching)
 
     @property
     def height(self) -> int:
@@ -431,14 +423,14 @@ class Mixture(LocalLaw):
         pairs = zip(self.views, self.parts, strict=False)
         fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
         rule = "must have a randomizer for each view, all of one epsilon"
-        check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_READ)
+        check(fits and len(self.parts) == len(self.views), "parts", rule, given=None, fix=_WRITTEN)
 
     @classmethod
     def of(cls, views: Sequence[ReportView], *, epsilon: object, kind: ViewKind = "auto") -> Self:
         """The mixture with a randomizer of this kind for each view."""
         one_of(kind, "kind", VIEW_KINDS)
-        exact, own = checked_epsilon(epsilon), checked_views(views)
-        size = _checked_size(own)
+        exact, own = check_epsilon(epsilon), checked_views(views)
+        size = _check_space(own)
         parts = tuple(Frequency(view.size, epsilon=exact, kind=kind).randomizer for view in own)
         return cls(size=size, epsilon=exact, views=own, parts=parts)
 
@@ -447,9 +439,9 @@ class Mixture(LocalLaw):
         """The mixture of these randomizers, each of which was verified when it was read."""
         frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
         rule = "must be randomizers of cells"
-        check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_READ)
+        check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_WRITTEN)
         own = checked_views(views)
-        return cls(size=_checked_size(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
+        return cls(size=_check_space(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -479,7 +471,7 @@ class Mixture(LocalLaw):
 
     def pmf(self, x: int) -> Pmf:
         """The law of each view, all equally likely."""
-        self._enumerable()
+        self._list_reports()
         chance = Fraction(1, len(self.views))
         return {
             start + report: chance * p
@@ -500,22 +492,19 @@ class Mixture(LocalLaw):
         return lambda x, draws: start + part.sample(view.node(x), draws)
 
 
-_READ: Final = "pass what to_json returned"
-
-
 def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
     """The views made anew from their numbers.
 
     A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view
     that was changed after it was made, may see more.
     """
-    made = tuple(_made_anew(view) for view in views)
+    made = tuple(_copy_view(view) for view in views)
     rule = "must be at least one, all of the same columns"
     check(len({view.lines for view in made}) == 1, "views", rule, given=None, fix="pass the same lines")
     return made
 
 
-def _made_anew(view: Any) -> ReportView:
+def _copy_view(view: Any) -> ReportView:
     fix = "pass those of line_views(CellTree(8))"
     check(type(view) is ReportView, "views", "must be views", given=None, fix=fix)
     return ReportView(view.lines, view.levels)
@@ -525,7 +514,7 @@ def _fits(view: ReportView, part: FrequencyRandomizer, epsilon: Fraction) -> boo
     return part.size == view.size and part.epsilon == epsilon and part.kind in VIEW_KINDS
 
 
-def _checked_size(views: Sequence[ReportView]) -> int:
+def _check_space(views: Sequence[ReportView]) -> int:
     """The number of cells of all columns together, if views of them can be reported and counted."""
     size = prod(line.size for line in views[0].lines)
     if len(views) > _MOST_VIEWS or size > _LARGEST_SPACE or sum(view.size for view in views) > LARGEST_SIZE:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.arrays import Bools, Ints
 from partita.errors import InvalidParameter, check
+from partita.local.encodings import projective_points
 from partita.local.randomizer import threshold
 from partita.numbers import integer
 from partita.pan.sketch import (
@@ -317,17 +318,17 @@ class DifferenceSet:
     @property
     def period(self) -> int:
         """K: the set lies in Z_K."""
-        return _points(self.q, self.dimension)
+        return projective_points(self.q, self.dimension)
 
     @property
     def size(self) -> int:
         """s: how many numbers are in the set."""
-        return _points(self.q, self.dimension - 1)
+        return projective_points(self.q, self.dimension - 1)
 
     @property
     def common(self) -> int:
         """lambda: how many numbers the set shares with a translate."""
-        return _points(self.q, self.dimension - 2)
+        return projective_points(self.q, self.dimension - 2)
 
     @cached_property
     def member(self) -> Bools:
@@ -359,18 +360,9 @@ def difference_set(q: int, dimension: int) -> DifferenceSet:
 
 def candidates(least: int) -> list[DifferenceSet]:
     """For each of some primes the smallest set whose period is at least this, if it is not too large."""
-    found = []
-    for q in _PRIMES:
-        dimension = next(d for d in range(2, 64) if _points(q, d) >= least)
-        if _points(q, dimension) <= LARGEST_PERIOD:
-            found.append(difference_set(q, dimension))
-    return found
-
-
-def _points(q: int, dimension: int) -> int:
-    """The number of points of the projective space: (q^d - 1) / (q - 1)."""
-    points: int = (q**dimension - 1) // (q - 1)
-    return points
+    smallest = [next(d for d in range(2, 64) if projective_points(q, d) >= least) for q in _PRIMES]
+    sets = [difference_set(q, dimension) for q, dimension in zip(_PRIMES, smallest, strict=True)]
+    return [each for each in sets if each.period <= LARGEST_PERIOD]
 
 
 @final

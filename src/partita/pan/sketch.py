@@ -22,7 +22,7 @@ from partita.arrays import Bools, Ints
 from partita.errors import BudgetExceeded, HorizonReached, InvalidData, InvalidParameter, check, unchained
 from partita.guarantee import UNLIMITED, Guarantee
 from partita.html import card
-from partita.local.randomizer import checked_epsilon
+from partita.local.randomizer import check_epsilon
 from partita.numbers import integer, rational
 from partita.public.bounds import half_width, laplace_variance
 from partita.public.streams import CounterTerms, misfit
@@ -378,7 +378,7 @@ class Sketch(Stepping):
         self.releases = integer(releases, "releases", low=1, high=_MOST_RELEASES)
         epochs = integer(epochs, "epochs", low=1, high=_MOST_RELEASES)
         terms = CounterTerms.of(epsilon)
-        checked_epsilon(terms.epsilon / epochs)
+        check_epsilon(terms.epsilon / epochs)
         super().__init__(terms=terms, horizon=epochs, secure=False)
         self.epochs = epochs
         self.guarantee = self.promise if noise is KERNEL else None
@@ -641,8 +641,7 @@ def _type_of(count: int) -> np.dtype[Any]:
 
 def _words(table: NDArray[Any]) -> NDArray[np.int64]:
     data = table.tobytes()
-    filled = data.ljust(-(-len(data) // 8) * 8, b"\0")
-    return np.frombuffer(filled, dtype="<i8").astype(np.int64)
+    return np.frombuffer(data + bytes(-len(data) % 8), dtype="<i8").astype(np.int64)
 
 
 def _bytes(row: Sequence[int], length: int) -> bytes:

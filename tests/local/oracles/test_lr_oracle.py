@@ -21,7 +21,7 @@ from partita.local import (
     RandomizedResponse,
     Range,
 )
-from partita.local.oracle import admitted
+from partita.local.oracle import verify_law
 from partita.local.ranges import CellTree, ReportView
 from partita.trusted.noise.laws import Tape
 from tests.local.laws import column_law, device_law
@@ -137,7 +137,7 @@ class Homemade:
 
 def test_a_law_with_a_list_is_checked_and_sampled_by_the_oracle() -> None:
     """Its own sampler is not asked; one that loses more than it says is refused before anybody pays."""
-    law = admitted(Homemade(Fraction(7, 10), ONE))
+    law = verify_law(Homemade(Fraction(7, 10), ONE))
 
     assert isinstance(law, ListedLaw)
     assert device_law(law, 1) == {0: Fraction(3, 10), 1: Fraction(7, 10)}  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ def test_a_registered_kind_must_be_of_its_class() -> None:
             return x
 
     with pytest.raises(InvalidParameter, match="denominator"):
-        admitted(Liar(size=2, epsilon=ONE))
+        verify_law(Liar(size=2, epsilon=ONE))
 
 
 def test_listed_laws_sample_their_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +199,8 @@ def test_what_is_no_randomizer_is_refused(law: object) -> None:
 def test_registered_laws_are_admitted_as_they_are() -> None:
     """Of every kind, mixtures included."""
     for law in (OneBit(epsilon=ONE), Frequency(100, epsilon=1).randomizer, Range(4, epsilon=1).randomizer):
-        assert admitted(law) == law
-    mixture: Any = admitted(Range(3, epsilon=1).randomizer)
+        assert verify_law(law) == law
+    mixture: Any = verify_law(Range(3, epsilon=1).randomizer)
     assert mixed_law(mixture, 2) == mixture.pmf(2)
 
 
@@ -293,7 +293,7 @@ def test_what_is_sampled_was_made_anew_with_its_views() -> None:
     honest = [mixture.pmf(x) for x in range(4)]
     object.__setattr__(mixture, "_samplers", [lambda x, draws: x] * 2)
     object.__setattr__(mixture, "starts", (0, 0, 0))
-    rebuilt: Any = admitted(mixture)
+    rebuilt: Any = verify_law(mixture)
 
     assert rebuilt is not mixture
     assert all(one is not other for one, other in zip(rebuilt.views, mixture.views, strict=True))
@@ -322,7 +322,7 @@ def test_a_listed_law_is_copied_before_it_is_checked() -> None:
     """What is checked is what is sampled, even if a table shows different rows each time."""
     law = ListedLaw(table=((Fraction(1, 2),) * 2,) * 2, epsilon=ONE)
     object.__setattr__(law, "table", Forgetful(((ONE, ONE * 0), (ONE * 0, ONE))))
-    rebuilt: Any = admitted(law)
+    rebuilt: Any = verify_law(law)
 
     assert type(rebuilt.table) is tuple
     assert {type(row) for row in rebuilt.table} == {tuple}

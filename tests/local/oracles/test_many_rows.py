@@ -11,7 +11,7 @@ import pytest
 
 from partita.errors import BudgetExceeded, InvalidParameter
 from partita.local.learners import SQOracle
-from partita.local.oracle import BudgetFile, BudgetMemory, Budgets, ListedLaw, LROracle, admitted
+from partita.local.oracle import BudgetFile, BudgetMemory, Budgets, ListedLaw, LROracle, verify_law
 from partita.local.question import Frequency
 from partita.testing import EndlessTape
 from tests.local.laws import column_law
@@ -48,8 +48,8 @@ def test_every_two_rows_of_a_listed_law_are_compared(size: int, one: int, other:
     with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
         ListedLaw(table=table, epsilon=Fraction("0.69"))
     with pytest.raises(InvalidParameter, match="must not lose more than epsilon"):
-        admitted(_UserLaw(table, Fraction("0.69")))
-    assert ListedLaw(table=table, epsilon=Fraction("0.7")) == admitted(_UserLaw(table, Fraction("0.7")))
+        verify_law(_UserLaw(table, Fraction("0.69")))
+    assert ListedLaw(table=table, epsilon=Fraction("0.7")) == verify_law(_UserLaw(table, Fraction("0.7")))
 
 
 @pytest.mark.parametrize("x", [0, 1, 64, 69])

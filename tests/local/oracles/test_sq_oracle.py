@@ -128,14 +128,14 @@ def test_a_stump_is_read_off_one_sketch() -> None:
         xs = np.arange(1_000) % 10
         labels = np.where(xs >= 6, above, 1 - above)
         shares = np.bincount(task.cells(xs, labels), minlength=2 * task.half) / xs.size
-        stump = task.learned(_exactly(task, shares))
+        stump = task.learned(_check_entries(task, shares))
 
         assert stump == Stump(6, above, stump.error)
         assert stump.error == pytest.approx(0)
         assert (stump.predict(xs) == labels).all()
 
 
-def _exactly(task: StumpTask, shares: Any) -> RangeEstimate:
+def _check_entries(task: StumpTask, shares: Any) -> RangeEstimate:
     """An estimate that is the truth."""
     estimate: Any = object.__new__(RangeEstimate)
     object.__setattr__(estimate, "values", shares)

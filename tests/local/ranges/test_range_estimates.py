@@ -13,7 +13,7 @@ from partita.domain import Category, Integer, Real
 from partita.errors import InvalidData, InvalidParameter, InvalidState
 from partita.guarantee import UNLIMITED
 from partita.local import Device, Range, RangeAggregator, RangeEstimate, Rectangles, question_from
-from partita.local.range_estimates import ViewEvidence, joint_share, raked
+from partita.local.range_estimates import ViewEvidence, joint_share, rake_table
 from partita.trusted.noise.laws import Tape
 
 
@@ -293,7 +293,7 @@ def test_boxes_of_three_columns() -> None:
 def test_raking_and_joining_keep_what_they_are_given() -> None:
     """Sums of rows and columns; and shares of two sides at once, also where they exclude each other."""
     rows, columns = np.array([0.5, 0.5]), np.array([0.2, 0.3, 0.5])
-    fitted = raked(np.array([[0.4, 0, 0], [0.1, 0.2, 0.3]]), rows, columns)
+    fitted = rake_table(np.array([[0.4, 0, 0], [0.1, 0.2, 0.3]]), rows, columns)
 
     assert fitted.sum(axis=0) == pytest.approx(columns)
     assert fitted.sum(axis=1) == pytest.approx(rows)
