@@ -379,7 +379,7 @@ class Parquet:
             for mine, other in zip(schema, schemas[0], strict=True):
                 rule = f"must have one type in column {mine.name!r}, not {mine.type} and {other.type}"
                 fix = "write the files again with one type"
-                check_source(mine.type == other.type, file.label, rule, fix=fix)
+                check_source(mine.type == other.type, file.shown, rule, fix=fix)
         return Batches(schemas[0], self._batches(schemas[0].names))
 
     def _batches(self, names: list[str]) -> Iterator[Any]:
@@ -402,4 +402,4 @@ def _read_schema(file: File, columns: Sequence[str]) -> Any:
 
 def _no_parquet(file: File) -> SourceError:
     fix = "check that it is, and is not encrypted"
-    return SourceError(file.label, "must be a whole Parquet file", fix=fix)
+    return SourceError(file.shown, "must be a whole Parquet file", fix=fix)

@@ -68,12 +68,12 @@ class Rows(Protocol):
 class File:
     """A regular file as it was when the source was opened.
 
-    `label` names the path or pattern that the caller gave. A file name that a pattern matched may hold
+    `shown` names the path or pattern that the caller gave. A file name that a pattern matched may hold
     the name of a person, and stays out of errors.
     """
 
     path: str
-    label: str
+    shown: str
     identity: Identity
 
     @property
@@ -94,13 +94,13 @@ class File:
             with open(self.path, "rb") as raw:
                 yield cast(BinaryIO, gzip.GzipFile(fileobj=raw) if self.compressed else raw)
         except (OSError, EOFError, zlib.error):
-            raise _unreadable(self.label) from None
+            raise _unreadable(self.shown) from None
         self.check()
 
     def check(self) -> None:
         """Raise SourceError if the file has changed since the source was opened."""
         rule, fix = "must not change while it is being read", "open the source again once nobody writes to it"
-        check_source(_status(self.path) == self.identity, self.label, rule, fix=fix)
+        check_source(_status(self.path) == self.identity, self.shown, rule, fix=fix)
 
 
 def find(data: object) -> list[File]:

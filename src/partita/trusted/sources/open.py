@@ -88,7 +88,7 @@ def _open_files(files: list[File], delimiter: object, header: Sequence[str] | No
     for file in files:
         check_source(
             file.extension in formats and (file.extension != ".parquet" or not file.compressed),
-            file.label,
+            file.shown,
             "must be a .parquet, .csv, .csv.gz, .jsonl or .jsonl.gz file",
             fix="rename or convert it",
         )

@@ -142,7 +142,7 @@ class Csv:
         parts = None if line is None else fields(line, self.delimiter)
         if parts is None:
             fix = "check encoding and delimiter, or declare header=[...] if there is no such line"
-            raise SourceError(file.label, "must start with a line of column names in UTF-8", fix=fix)
+            raise SourceError(file.shown, "must start with a line of column names in UTF-8", fix=fix)
         return [part.decode() for part in parts], chain([body] if body else [], rest)
 
 
