@@ -78,13 +78,8 @@ def _declare_collect(acts: Commands) -> None:
     needs = " reports.jsonl -o pages.state"
     parser = _act(acts, "collect", _collect, "count reports, one JSON object in each line", needs=needs)
     parser.add("REPORTS", "files of reports", nargs="*")
-    parser.add(
-        "--merge STATE",
-        "states of others, or of before, to add; may be repeated",
-        nargs="+",
-        action="extend",
-        default=[],
-    )
+    says = "states of others, or of before, to add; may be repeated"
+    parser.add("--merge STATE", says, nargs="+", action="extend", default=[])
     parser.add("--skip", "count lines that are no reports, or repeated ones, as skipped")
     parser.add("-o --output STATE", "where to write the counts", required=True)
 

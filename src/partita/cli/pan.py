@@ -62,9 +62,8 @@ def _declare_create(acts: Commands) -> None:
     parser.add("--epsilon E", "for a user, all outputs and one look", type=epsilon, required=True)
     _add_universe(parser)
     most = "the largest number of events of a user, or of ids for `distinct`, that is told apart"
-    parser.add(
-        "--releases N", "how many outputs share epsilon in an epoch; default: 1", type=whole("releases")
-    )
+    says = "how many outputs share epsilon in an epoch; default: 1"
+    parser.add("--releases N", says, type=whole("releases"))
     parser.add("--epochs N", "how many epochs share epsilon; default: 1", type=whole("epochs"))
     parser.add("--most N", most, type=whole("most"))
     parser.add("--buckets N", "of each level, for `distinct`", type=whole("buckets", low=2))
@@ -90,10 +89,8 @@ def _declare_release(acts: Commands) -> None:
 
 
 def _add_universe(parser: CommandParser) -> None:
-    parser.add(
-        "--universe N|FILE",
-        "all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line",
-    )
+    says = "all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line"
+    parser.add("--universe N|FILE", says)
 
 
 def _create(options: Options) -> Outcome:

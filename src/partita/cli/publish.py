@@ -184,11 +184,8 @@ def declare_init(commands: Commands) -> None:
         says,
         example='partita init "age:integer(0,120)" "salary:real(0,1e6,step=0.01)" -o release.toml',
     )
-    parser.add(
-        "SCHEMA",
-        "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read",
-        nargs="+",
-    )
+    says = "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read"
+    parser.add("SCHEMA", says, nargs="+")
     parser.add("-o --output FILE", "default: %(default)s", default="release.toml")
     parser.add(*FORCE)
 
@@ -294,11 +291,8 @@ def declare_plan(commands: Commands) -> None:
     )
     add_request(parser)
     parser.add("--rows N", "a public guess; may be repeated", action="append", type=whole("rows"))
-    parser.add(
-        "--step STEP",
-        "compare a real column in a view of its own with this step; may be repeated",
-        action="append",
-    )
+    says = "compare a real column in a view of its own with this step; may be repeated"
+    parser.add("--step STEP", says, action="append")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
 
 
