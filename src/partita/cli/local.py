@@ -148,13 +148,8 @@ def _collect(options: Options) -> Outcome:
     skipped = f", skipped {format_number(reading.skipped, 'line')}" if options.skip else ""
     reports = format_number(collected.n, "report")
     text = f"counted {reports} into {options.output}{skipped}\n{collected.guarantee}"
-    return Outcome.of(
-        text,
-        path=options.output,
-        reports=collected.n,
-        skipped=reading.skipped,
-        guarantee=str(collected.guarantee),
-    )
+    counts = {"reports": collected.n, "skipped": reading.skipped}
+    return Outcome.of(text, path=options.output, **counts, guarantee=str(collected.guarantee))
 
 
 def _estimate(options: Options) -> Outcome:

@@ -114,10 +114,9 @@ def _make_sketch(options: Options) -> Sketch:
     _check_universe(options)
     given["universe"] = _universe(options.universe)
     make: Any = KINDS[f"pan-{options.kind}"]
-    made: Sketch = make(
-        epsilon=options.epsilon, **{name: each for name, each in given.items() if each is not None}
-    )
-    return made
+    named = {name: each for name, each in given.items() if each is not None}
+    sketch: Sketch = make(epsilon=options.epsilon, **named)
+    return sketch
 
 
 def _check_universe(options: Options) -> None:
@@ -201,25 +200,24 @@ def _info(options: Options) -> Outcome:
 
 def _describe_sketch(path: str, sketch: Sketch) -> Outcome:
 
-    over = sketch.epoch > sketch.epochs
-    said = [
+    over, kind = sketch.epoch > sketch.epochs, sketch.name.removeprefix("pan-")
+    lines = [
         ("sketch", path),
-        ("kind", sketch.name.removeprefix("pan-")),
+        ("kind", kind),
         ("promises", str(sketch.guarantee)),
         ("epoch", "over" if over else f"{sketch.epoch} of {sketch.epochs}"),
         ("left", f"{sketch.releases_left} of {sketch.releases} releases"),
         ("names", ", ".join(sketch.names)),
     ]
+    counts = {name: getattr(sketch, name) for name in ("epochs", "releases", "releases_left")}
     return Outcome.of(
-        table(said, left=2),
+        table(lines, left=2),
         sketch=path,
-        kind=sketch.name.removeprefix("pan-"),
+        kind=kind,
         guarantee=str(sketch.guarantee),
         epsilon=sketch.terms.epsilon,
         epoch=None if over else sketch.epoch,
-        epochs=sketch.epochs,
-        releases=sketch.releases,
-        releases_left=sketch.releases_left,
+        **counts,
         names=list(sketch.names),
     )
 

@@ -261,22 +261,13 @@ def declare_mechanisms(commands: Commands) -> None:
 
 def run_mechanisms(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
-    from partita.trusted.mechanisms.catalogue import (
-        axis_mechanisms,
-        box_mechanisms,
-        query_mechanisms,
-        sum_mechanisms,
-    )
+    from partita.trusted.mechanisms import catalogue
 
-    kinds = {
-        "one": axis_mechanisms(),
-        "several": box_mechanisms(),
-        "sums": sum_mechanisms(),
-        "queries": query_mechanisms(),
-    }
+    several, queries = catalogue.box_mechanisms(), catalogue.query_mechanisms()
+    kinds = {"one": catalogue.axis_mechanisms(), "several": several, "sums": catalogue.sum_mechanisms()}
     records = [
         {"mechanism": name, "columns": columns, "says": (inspect.getdoc(kind) or "").partition("\n")[0]}
-        for columns, known in kinds.items()
+        for columns, known in (kinds | {"queries": queries}).items()
         for name, kind in sorted(known.items())
     ]
     return Outcome(table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records)
