@@ -1410,9 +1410,9 @@ PUBLISHING: Final = (
         "noise is drawn before the debit",
         "publish/publish.py",
         '        debit = self._debit()\n        if debit.state == "done":\n'
-        "            return self._loaded(store.place, debit)\n        try:\n            release = make()\n",
+        "            return self._load(store.place, debit)\n        try:\n            release = make()\n",
         '        release = make()\n        debit = self._debit()\n        if debit.state == "done":\n'
-        "            return self._loaded(store.place, debit)\n        try:\n            pass\n",
+        "            return self._load(store.place, debit)\n        try:\n            pass\n",
         "tests/publish/test_spending.py::test_a_failure_after_the_debit_loses_it",
     ),
     Bug(
@@ -1429,7 +1429,7 @@ PUBLISHING: Final = (
         "publish/publish.py",
         "return store.keep(draw(request, counted, provenance))",
         "about = {**vars(provenance), 'version': f'{counted[0].histogram.total} rows'}\n"
-        "    return store.keep(draw(request, counted, Provenance(**about)))",
+        "            return store.keep(draw(request, counted, Provenance(**about)))",
         "tests/publish/test_publish.py::test_provenance_holds_public_facts_only",
     ),
     Bug(

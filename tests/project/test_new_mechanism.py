@@ -21,7 +21,7 @@ from partita.public.axis.flat import HistogramRelease
 from partita.public.base import RELEASE_PACKAGES, Provenance, ReleaseKind
 from partita.public.file import load
 from partita.publish.publish import publish
-from partita.publish.request import Request, check_room
+from partita.publish.request import Request, check_fits_in_file
 from partita.testing import check_mechanism, mechanisms
 from partita.trusted.mechanisms import catalogue
 from partita.trusted.mechanisms.flat import HistogramCounts
@@ -110,11 +110,11 @@ def test_a_new_kind_of_release_is_published_stored_and_cited(tmp_path: Path) -> 
 def test_the_series_of_a_new_kind_must_fit_into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """The class itself says how many there are at most."""
     request = Request.checked({"age": Integer(0, 9)}, epsilon=1, mechanism="planted-counts")
-    check_room(request, Provenance(version="0", day="2026-11-15"))
+    check_fits_in_file(request, Provenance(version="0", day="2026-11-15"))
 
     monkeypatch.setattr(AxisRelease.of_kind("planted"), "max_series", 10_000)
     with pytest.raises(Exception, match=r"views must fit into one file"):
-        check_room(request, Provenance(version="0", day="2026-11-15"))
+        check_fits_in_file(request, Provenance(version="0", day="2026-11-15"))
 
 
 @pytest.mark.usefixtures("planted")

@@ -20,7 +20,7 @@ from partita.public.file_entries import to_canonical
 from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.publish.publish import publish
-from partita.publish.request import _FACTS_BESIDE_SERIES, Request, check_room
+from partita.publish.request import _FACTS_BESIDE_SERIES, Request, check_fits_in_file
 from partita.publish.request import _view as entries_of
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 from tests.public.file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
@@ -33,7 +33,7 @@ MINIMAL = Provenance(version="0", day="2026-11-15")
 def fits(schema: Any, **other: Any) -> bool:
     request = Request.checked(schema, **{"epsilon": 1, "views": list(schema), **other})
     try:
-        check_room(request, MINIMAL)
+        check_fits_in_file(request, MINIMAL)
     except InvalidParameter:
         return False
     return True

@@ -68,7 +68,7 @@ class Case:
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CaseCount:
     """What came of a case: how many pairs, the largest loss, and how many pairs lost more than epsilon."""
 
@@ -84,15 +84,8 @@ class CaseCount:
 def count_case(case: Case) -> CaseCount:
     """Compare all pairs of a case."""
     losses = list(_losses(case))
-    return CaseCount(
-        mechanism=case.mechanism,
-        about=case.about,
-        way=case.way,
-        epsilon=case.epsilon,
-        pairs=len(losses),
-        loss=max((float(loss) for loss in losses), default=0.0),
-        violations=sum(_exceeds(loss, case.epsilon) for loss in losses),
-    )
+    worst, beyond = max(map(float, losses), default=0.0), sum(_exceeds(loss, case.epsilon) for loss in losses)
+    return CaseCount(case.mechanism, case.about, case.way, case.epsilon, len(losses), worst, beyond)
 
 
 def _losses(case: Case) -> Iterator[Loss | ReplayedLoss | Fraction | float]:
@@ -274,12 +267,8 @@ def points(axes: Sequence[Axis], counts: Counts, contributions: int = 1) -> Poin
     """So many rows in each position of several axes, the last one fastest; special cells included."""
     places = np.array(list(product(*(range(axis.width) for axis in axes))), np.uint64)
     held = np.flatnonzero(counts)
-    return Points.from_rows(
-        places[held].reshape(held.size, len(axes)),
-        axes=list(axes),
-        counts=np.array(counts, np.int64)[held],
-        contributions=contributions,
-    )
+    rows, numbers = places[held].reshape(held.size, len(axes)), np.array(counts, np.int64)[held]
+    return Points.from_rows(rows, axes=list(axes), counts=numbers, contributions=contributions)
 
 
 # Noise that watches what it is given: secrets must be integers, and scales exact.

@@ -280,7 +280,7 @@ USERS: Final = (User(contributions=2), User(change=2))
 """Those who may add more than one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Count:
     """A counter over few periods: how it is made, how long, how far noise is followed, and an intruder.
 
@@ -378,20 +378,12 @@ def _pan_private(depth: Depth) -> Iterator[_Count]:
 
 def _pan_count(variant: Any, horizon: int, look: int, *, user: User = ONE, live: bool = False) -> _Count:
     def make(noise: Any) -> Any:
-        return pt.PanPrivateCounter(
-            epsilon=1, horizon=horizon, variant=variant, live=live, noise=noise, **user._asdict()
-        )
+        terms = {"epsilon": 1, "horizon": horizon, "variant": variant, "live": live, **user._asdict()}
+        return pt.PanPrivateCounter(**terms, noise=noise)
 
-    return _Count(
-        name="PanPrivateCounter",
-        about=f"{horizon} periods, {variant}, a look {'in' if live else 'after'} {look}",
-        make=make,
-        horizon=horizon,
-        reach=1 if horizon == 2 and not live and user == ONE else 0,
-        user=user,
-        look=look,
-        live=live,
-    )
+    about = f"{horizon} periods, {variant}, a look {'in' if live else 'after'} {look}"
+    reach = 1 if horizon == 2 and not live and user == ONE else 0
+    return _Count("PanPrivateCounter", about, make, horizon, reach, user, look=look, live=live)
 
 
 def _streams(depth: Depth, more: int) -> Iterator[Choose]:
@@ -541,14 +533,8 @@ def _sealing(
     """
     horizon = len(stream.events)
     plan = SparsePlan(seals=32, threshold=1, offset=0, spread=0.0, capacity=horizon, law=kind)
-    counter = pt.SparseCounter(
-        epsilon=2 * user.most,
-        horizon=horizon,
-        plan=plan,
-        inner=pt.PerStepCounter,
-        noise=noise.session(),
-        **user._asdict(),
-    )
+    terms = {"epsilon": 2 * user.most, "horizon": horizon, "plan": plan, **user._asdict()}
+    counter = pt.SparseCounter(**terms, inner=pt.PerStepCounter, noise=noise.session())
     seen: Outputs = ()
     for event in stream.events:
         before, output = counter.seals, counter.update(stream.choose(seen) + event)

@@ -274,15 +274,8 @@ class UserMechanism:
 
     def sampled(self, one: object, other: object, draws: int, about: str) -> SampledLoss:
         """What many outputs on both say."""
-        return compare_samples(
-            self.sample,
-            one,
-            other,
-            epsilon=float(self.epsilon),
-            draws=draws,
-            mechanism=self.name,
-            about=about,
-        )
+        bound, run = float(self.epsilon), self.sample
+        return compare_samples(run, one, other, epsilon=bound, draws=draws, mechanism=self.name, about=about)
 
 
 class RaisedError(tuple[str]):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from itertools import combinations_with_replacement, groupby
+from itertools import combinations_with_replacement
 from textwrap import fill
 from typing import Any, Final, final
 
@@ -32,21 +32,14 @@ from partita.audit.base import (
 from partita.audit.cases_people import counter_cases, randomizer_cases, sketch_cases, sparse_cases
 from partita.audit.cases_tables import axis_cases, box_cases, publish_cases, query_cases, sum_cases
 from partita.audit.custom import SampledLoss, UserMechanism, UserSubject
-from partita.errors import InvalidParameter, check
+from partita.errors import check
 from partita.guarantee import positive_epsilon
 from partita.publish.publish import phase
 
 # The first part of an audit: every mechanism on all pairs of neighbours of tiny universes.
 _GROUPS: Final[tuple[Callable[[Depth, int], Iterator[Case]], ...]] = (
-    axis_cases,
-    box_cases,
-    sum_cases,
-    query_cases,
-    counter_cases,
-    sparse_cases,
-    sketch_cases,
-    randomizer_cases,
-    publish_cases,
+    *(axis_cases, box_cases, sum_cases, query_cases),
+    *(counter_cases, sparse_cases, sketch_cases, randomizer_cases, publish_cases),
 )
 
 
@@ -165,16 +158,8 @@ class Report:
         return [
             *(_of_count(count) for count in self.counts if count.violations),
             *(_of_fit(self.fits[place]) for place in holm([fit.p for fit in self.fits], FAMILY_WISE)),
-            *(
-                Finding(part="attacks", mechanism=each.mechanism, said=f"{each.attack}: {each.said}")
-                for each in self.trials
-                if each.verdict == "violation"
-            ),
-            *(
-                Finding(part="samples", mechanism=each.mechanism, said=each.said)
-                for each in self.samples
-                if each.violated
-            ),
+            *(_of_trial(each) for each in self.trials if each.verdict == "violation"),
+            *(_of_sample(each) for each in self.samples if each.violated),
         ]
 
     @property
@@ -247,13 +232,14 @@ class Report:
         return [self.verdict, _wrap(self._tried(), "  "), *(_wrap(line, "! ") for line in said)]
 
     def _tried(self) -> str:
-        tried = sum(trial.tried for trial in self.trials)
+        tried, attacks = (
+            sum(trial.tried for trial in self.trials),
+            len({trial.attack for trial in self.trials}),
+        )
         parts = [
             f"{self.pairs:,} pairs of neighbours" if self.counts else "",
             f"{len(self.fits)} fits of {sum(fit.draws for fit in self.fits):,} draws" if self.fits else "",
-            f"{tried:,} inputs of {len({trial.attack for trial in self.trials})} attacks"
-            if self.trials
-            else "",
+            f"{tried:,} inputs of {attacks} attacks" if self.trials else "",
             f"{sum(each.draws for each in self.samples):,} sampled outputs" if self.samples else "",
         ]
         said = "; ".join(part for part in parts if part)
@@ -288,10 +274,8 @@ class Report:
             return []
         says = {attack.name: attack.says for attack in ATTACKS}
         lines = []
-        for name, group in groupby(
-            sorted(self.trials, key=lambda each: each.attack), lambda each: each.attack
-        ):
-            trials = list(group)
+        for name in sorted({trial.attack for trial in self.trials}):
+            trials = [trial for trial in self.trials if trial.attack == name]
             found = sum(trial.verdict == "violation" for trial in trials)
             tried = f"{sum(trial.tried for trial in trials):,} inputs, found in {found} mechanisms"
             lines.append(f'{name}: "{says[name]}". {tried}{_spared(trials)}.')
@@ -309,11 +293,8 @@ class Report:
     def _elsewhere(self) -> list[str]:
         """What is public and was not run by itself, in a report of all of this version."""
         lines = [f"{name}: {covered}." for name, covered in COVERED_BY.items()] if self.fits else []
-        return (
-            ["NOT RUN BY ITSELF, and what covers it", *(_wrap(line, "  - ") for line in lines)]
-            if lines
-            else []
-        )
+        title = "NOT RUN BY ITSELF, and what covers it"
+        return [title, *(_wrap(line, "  - ") for line in lines)] if lines else []
 
     def _row(self, name: str) -> str:
         counts = [count for count in self.counts if count.mechanism == name]
@@ -343,6 +324,14 @@ def _of_count(count: CaseCount) -> Finding:
 def _of_fit(fit: SamplerFit) -> Finding:
     said = f"{fit.draws:,} draws do not fit the law, p-value {fit.p:.3g}"
     return Finding(part="samplers", mechanism=fit.sampler, said=said)
+
+
+def _of_trial(trial: AttackTrial) -> Finding:
+    return Finding(part="attacks", mechanism=trial.mechanism, said=f"{trial.attack}: {trial.said}")
+
+
+def _of_sample(sample: SampledLoss) -> Finding:
+    return Finding(part="samples", mechanism=sample.mechanism, said=sample.said)
 
 
 def _finite(loss: float) -> float | str:
@@ -398,10 +387,8 @@ def _few_bits() -> list[Pair]:
 
 
 def _known(only: Collection[str] | None) -> Collection[str] | None:
-    unknown = sorted(set(only or ()) - set(public_mechanisms()))
-    if unknown:
-        fix = "see public_mechanisms()"
-        raise InvalidParameter("only", "must name public mechanisms", given=", ".join(unknown), fix=fix)
+    unknown, fix = sorted(set(only or ()) - set(public_mechanisms())), "see public_mechanisms()"
+    check(not unknown, "only", "must name public mechanisms", given=", ".join(unknown), fix=fix)
     return only
 
 
@@ -434,10 +421,8 @@ def _audit_user_mechanism(
     times = draws or step(depth, 20_000, 200_000, 2_000_000) // (10 if own.transparent else 1)
     counts, notes = _enumerated(own, pairs)
     with phase("sampling"):
-        samples = tuple(
-            own.sampled(one, other, times, f"pair {place + 1}")
-            for place, (one, other) in enumerate(pairs[:3])
-        )
+        few = enumerate(pairs[:3], start=1)
+        samples = tuple(own.sampled(one, other, times, f"pair {number}") for number, (one, other) in few)
     with phase("attacking"):
         subject = UserSubject(own, pairs[0], factory)
         trials = tuple(attack.on(subject) for attack in ATTACKS)

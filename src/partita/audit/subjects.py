@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
@@ -399,33 +400,23 @@ def _kinds(release: Any) -> object:
 
 
 def _histogram(places: list[int], counts: list[int], contributions: int) -> pt.Histogram:
-    return pt.Histogram.from_counts(*_merged(places, counts), size=_AXIS.width, contributions=contributions)
-
-
-def _merged(places: list[int], counts: list[int]) -> tuple[list[int], list[int]]:
-    held: dict[int, int] = {}
+    held: Counter[int] = Counter()
     for place, count in zip(places, counts, strict=True):
-        held[place] = held.get(place, 0) + count
-    return sorted(held), [held[place] for place in sorted(held)]
+        held[place] += count
+    cells = sorted(held)
+    numbers = [held[cell] for cell in cells]
+    return pt.Histogram.from_counts(cells, numbers, size=_AXIS.width, contributions=contributions)
 
 
 def _points(axes: Sequence[Axis], places: list[int], counts: list[int], contributions: int) -> pt.Points:
     rows = [[0] * axes.index(_AXIS) + [place] + [0] * (len(axes) - 1 - axes.index(_AXIS)) for place in places]
-    return pt.Points.from_rows(
-        np.array(rows, np.uint64).reshape(-1, len(axes)),
-        axes=axes,
-        counts=counts,
-        contributions=contributions,
-    )
+    table = np.array(rows, np.uint64).reshape(-1, len(axes))
+    return pt.Points.from_rows(table, axes=axes, counts=counts, contributions=contributions)
 
 
 _UNIVERSE: Final = pt.Universe(["v"], [_VALUES])
 _PLANE: Final = (_AXIS, Axis(size=2))
-_QUERIES: Final = {
-    "LinearWorkload": pt.prefixes("v"),
-    "ProjectedLaplace": pt.prefixes("v"),
-    "MultiplicativeWeights": pt.prefixes("v"),
-}
+_RANGE_MECHANISMS: Final = ("LinearWorkload", "ProjectedLaplace", "MultiplicativeWeights")
 
 
 def release_subject(name: str) -> ReleaseSubject:
@@ -434,9 +425,9 @@ def release_subject(name: str) -> ReleaseSubject:
     if name == "LinearQueries":
         rows = [[1] * _AXIS.width, [place % 3 for place in range(_AXIS.width)]]
         return ReleaseSubject(name, partial(kind, queries=rows), _histogram)
-    taken = set(_parameters(kind))
+    taken = inspect.signature(kind).parameters.keys()
     if "queries" in taken:
-        asked = _QUERIES.get(name, pt.value("v"))
+        asked = pt.prefixes("v") if name in _RANGE_MECHANISMS else pt.value("v")
         # One round is enough for those that work in rounds.
         rounds = {"rounds": 1} if "rounds" in taken else {}
         made = partial(kind, queries=asked, universe=_UNIVERSE, **rounds)
@@ -447,10 +438,6 @@ def release_subject(name: str) -> ReleaseSubject:
     if "axes" in taken:
         return ReleaseSubject(name, partial(kind, axes=_PLANE), partial(_points, _PLANE))
     return ReleaseSubject(name, partial(kind, size=_AXIS.width), _histogram)
-
-
-def _parameters(kind: Any) -> Sequence[str]:
-    return list(inspect.signature(kind).parameters)
 
 
 def subjects() -> list[Subject]:

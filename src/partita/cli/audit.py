@@ -21,12 +21,8 @@ def declare(commands: Commands) -> None:
     """How deep, what of, and where to."""
     says = "try to break the promises of this version, and report what was tried and found"
     parser = command(commands, "audit", run, says, example="partita audit --depth quick")
-    parser.add(
-        "--depth",
-        "how much is tried; default: %(default)s",
-        choices=("quick", "standard", "deep"),
-        default="standard",
-    )
+    says = "how much is tried; default: %(default)s"
+    parser.add("--depth", says, choices=("quick", "standard", "deep"), default="standard")
     parser.add("--only NAME", "one mechanism by its class; may be given again", action="append")
     parser.add("--html FILE", "write the report as a page too")
     parser.add("--mechanism MODULE:FACTORY", "your own: a function of epsilon that makes it")

@@ -183,9 +183,8 @@ def add_beta(parser: CommandParser, says: str) -> None:
 
 def add_confidence(parser: CommandParser, says: str) -> None:
     """The probability that an interval holds."""
-    parser.add(
-        "--confidence C", f"{says}; default: %(default)s", type=probability("confidence"), default=0.95
-    )
+    says = f"{says}; default: %(default)s"
+    parser.add("--confidence C", says, type=probability("confidence"), default=0.95)
 
 
 # Files and pictures that a command leaves behind, whole or not at all; no window is opened.

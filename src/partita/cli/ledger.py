@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from partita.cli.common import (
     NEIGHBORS,
@@ -25,6 +25,8 @@ from partita.public.records import Record
 if TYPE_CHECKING:
     from partita.ledger.entries import Debit, Terms
     from partita.ledger.ledger import Ledger
+
+_TERMS: Final = ("epsilon", "delta", "neighbors", "unit", "contributions", "constant")
 
 
 def declare(commands: Commands) -> None:
@@ -80,17 +82,10 @@ def _open(options: Options) -> Outcome:
     from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown
 
-    terms = Ledger(options.ledger).open(
-        options.dataset,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        unit=options.unit,
-        contributions=options.contributions,
-        neighbors=options.neighbors,
-        constant=tuple(options.constant),
-    )
-    text = f"dataset {options.dataset!r} has {_format_terms(terms)} in {shown(options.ledger)}"
-    return Outcome.of(text, **_terms_record(options.dataset, terms))
+    terms = {name: getattr(options, name) for name in _TERMS} | {"constant": tuple(options.constant)}
+    opened = Ledger(options.ledger).open(options.dataset, **terms)
+    text = f"dataset {options.dataset!r} has {_format_terms(opened)} in {shown(options.ledger)}"
+    return Outcome.of(text, **_terms_record(options.dataset, opened))
 
 
 def _balance(options: Options) -> Outcome:
@@ -154,15 +149,7 @@ def _format_terms(terms: Terms) -> str:
 
 
 def _terms_record(dataset: str, terms: Terms) -> Record:
-    return {
-        "dataset": dataset,
-        "epsilon": terms.epsilon,
-        "delta": terms.delta,
-        "neighbors": terms.neighbors,
-        "unit": terms.unit,
-        "contributions": terms.contributions,
-        "constant": terms.constant,
-    }
+    return {"dataset": dataset} | {name: getattr(terms, name) for name in _TERMS}
 
 
 def _entry_line(entry: Debit) -> tuple[str, ...]:
@@ -172,13 +159,12 @@ def _entry_line(entry: Debit) -> tuple[str, ...]:
 
 
 def _entry_record(entry: Debit) -> Record:
+    same = {name: getattr(entry, name) for name in ("dataset", "what", "day")}
+    amounts = {"epsilon": entry.charged.epsilon, "delta": entry.charged.delta}
     return {
         "entry": entry.number,
-        "dataset": entry.dataset,
-        "what": entry.what,
-        "day": entry.day,
-        "epsilon": entry.charged.epsilon,
-        "delta": entry.charged.delta,
+        **same,
+        **amounts,
         "part": entry.part,
         "key": entry.key,
         "state": entry.state,

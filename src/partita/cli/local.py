@@ -77,13 +77,8 @@ def _declare_collect(acts: Commands) -> None:
     needs = " reports.jsonl -o pages.state"
     parser = _act(acts, "collect", _collect, "count reports, one JSON object in each line", needs=needs)
     parser.add("REPORTS", "files of reports", nargs="*")
-    parser.add(
-        "--merge STATE",
-        "states of others, or of before, to add; may be repeated",
-        nargs="+",
-        action="extend",
-        default=[],
-    )
+    says = "states of others, or of before, to add; may be repeated"
+    parser.add("--merge STATE", says, nargs="+", action="extend", default=[])
     parser.add("--skip", "count lines that are no reports, or repeated ones, as skipped")
     parser.add("-o --output STATE", "where to write the counts", required=True)
 
@@ -151,13 +146,8 @@ def _collect(options: Options) -> Outcome:
     skipped = f", skipped {format_number(reading.skipped, 'line')}" if options.skip else ""
     reports = format_number(collected.n, "report")
     text = f"counted {reports} into {options.output}{skipped}\n{collected.guarantee}"
-    return Outcome.of(
-        text,
-        path=options.output,
-        reports=collected.n,
-        skipped=reading.skipped,
-        guarantee=str(collected.guarantee),
-    )
+    counts = {"reports": collected.n, "skipped": reading.skipped}
+    return Outcome.of(text, path=options.output, **counts, guarantee=str(collected.guarantee))
 
 
 def _estimate(options: Options) -> Outcome:

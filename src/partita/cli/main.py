@@ -22,21 +22,10 @@ from partita.errors import (
 )
 
 _COMMANDS = (
-    publish.declare_init,
-    publish.declare_plan,
-    publish.declare_publish,
-    query.declare_query,
-    query.declare_info,
-    query.declare_plot,
-    publish.declare_keys,
-    ledger.declare,
-    publish.declare_mechanisms,
-    stream.declare,
-    local.declare,
-    pan.declare,
-    serve.declare,
-    serve.declare_token,
-    audit.declare,
+    *(publish.declare_init, publish.declare_plan, publish.declare_publish),
+    *(query.declare_query, query.declare_info, query.declare_plot),
+    *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
+    *(stream.declare, local.declare, pan.declare, serve.declare, serve.declare_token, audit.declare),
 )
 
 DONE: Final = 0

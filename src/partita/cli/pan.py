@@ -62,9 +62,8 @@ def _declare_create(acts: Commands) -> None:
     parser.add("--epsilon E", "for a user, all outputs and one look", type=epsilon, required=True)
     _add_universe(parser)
     most = "the largest number of events of a user, or of ids for `distinct`, that is told apart"
-    parser.add(
-        "--releases N", "how many outputs share epsilon in an epoch; default: 1", type=whole("releases")
-    )
+    says = "how many outputs share epsilon in an epoch; default: 1"
+    parser.add("--releases N", says, type=whole("releases"))
     parser.add("--epochs N", "how many epochs share epsilon; default: 1", type=whole("epochs"))
     parser.add("--most N", most, type=whole("most"))
     parser.add("--buckets N", "of each level, for `distinct`", type=whole("buckets", low=2))
@@ -90,10 +89,8 @@ def _declare_release(acts: Commands) -> None:
 
 
 def _add_universe(parser: CommandParser) -> None:
-    parser.add(
-        "--universe N|FILE",
-        "all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line",
-    )
+    says = "all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line"
+    parser.add("--universe N|FILE", says)
 
 
 def _create(options: Options) -> Outcome:
@@ -117,10 +114,9 @@ def _make_sketch(options: Options) -> Sketch:
     _check_universe(options)
     given["universe"] = _universe(options.universe)
     make: Any = KINDS[f"pan-{options.kind}"]
-    made: Sketch = make(
-        epsilon=options.epsilon, **{name: each for name, each in given.items() if each is not None}
-    )
-    return made
+    named = {name: each for name, each in given.items() if each is not None}
+    sketch: Sketch = make(epsilon=options.epsilon, **named)
+    return sketch
 
 
 def _check_universe(options: Options) -> None:
@@ -204,25 +200,24 @@ def _info(options: Options) -> Outcome:
 
 def _describe_sketch(path: str, sketch: Sketch) -> Outcome:
 
-    over = sketch.epoch > sketch.epochs
-    said = [
+    over, kind = sketch.epoch > sketch.epochs, sketch.name.removeprefix("pan-")
+    lines = [
         ("sketch", path),
-        ("kind", sketch.name.removeprefix("pan-")),
+        ("kind", kind),
         ("promises", str(sketch.guarantee)),
         ("epoch", "over" if over else f"{sketch.epoch} of {sketch.epochs}"),
         ("left", f"{sketch.releases_left} of {sketch.releases} releases"),
         ("names", ", ".join(sketch.names)),
     ]
+    counts = {name: getattr(sketch, name) for name in ("epochs", "releases", "releases_left")}
     return Outcome.of(
-        table(said, left=2),
+        table(lines, left=2),
         sketch=path,
-        kind=sketch.name.removeprefix("pan-"),
+        kind=kind,
         guarantee=str(sketch.guarantee),
         epsilon=sketch.terms.epsilon,
         epoch=None if over else sketch.epoch,
-        epochs=sketch.epochs,
-        releases=sketch.releases,
-        releases_left=sketch.releases_left,
+        **counts,
         names=list(sketch.names),
     )
 

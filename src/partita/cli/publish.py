@@ -184,11 +184,8 @@ def declare_init(commands: Commands) -> None:
         says,
         example='partita init "age:integer(0,120)" "salary:real(0,1e6,step=0.01)" -o release.toml',
     )
-    parser.add(
-        "SCHEMA",
-        "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read",
-        nargs="+",
-    )
+    says = "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read"
+    parser.add("SCHEMA", says, nargs="+")
     parser.add("-o --output FILE", "default: %(default)s", default="release.toml")
     parser.add(*FORCE)
 
@@ -264,22 +261,13 @@ def declare_mechanisms(commands: Commands) -> None:
 
 def run_mechanisms(options: Options) -> Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
-    from partita.trusted.mechanisms.catalogue import (
-        axis_mechanisms,
-        box_mechanisms,
-        query_mechanisms,
-        sum_mechanisms,
-    )
+    from partita.trusted.mechanisms import catalogue
 
-    kinds = {
-        "one": axis_mechanisms(),
-        "several": box_mechanisms(),
-        "sums": sum_mechanisms(),
-        "queries": query_mechanisms(),
-    }
+    several, queries = catalogue.box_mechanisms(), catalogue.query_mechanisms()
+    kinds = {"one": catalogue.axis_mechanisms(), "several": several, "sums": catalogue.sum_mechanisms()}
     records = [
         {"mechanism": name, "columns": columns, "says": (inspect.getdoc(kind) or "").partition("\n")[0]}
-        for columns, known in kinds.items()
+        for columns, known in (kinds | {"queries": queries}).items()
         for name, kind in sorted(known.items())
     ]
     return Outcome(table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records)
@@ -294,11 +282,8 @@ def declare_plan(commands: Commands) -> None:
     )
     add_request(parser)
     parser.add("--rows N", "a public guess; may be repeated", action="append", type=whole("rows"))
-    parser.add(
-        "--step STEP",
-        "compare a real column in a view of its own with this step; may be repeated",
-        action="append",
-    )
+    says = "compare a real column in a view of its own with this step; may be repeated"
+    parser.add("--step STEP", says, action="append")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
 
 

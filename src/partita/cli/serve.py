@@ -80,12 +80,8 @@ def _add_addresses(parser: CommandParser) -> None:
     parser.add("--steward-host H", "where feeders and admins are; default: 127.0.0.1, whatever --host is")
     parser.add("--port N", "for readers; default: 8000", type=whole("port", low=0))
     parser.add("--steward-port N", "for the rest; default: 8001", type=whole("steward_port", low=0))
-    parser.add(
-        "--allow-host NAME",
-        "answer to this name too; may be repeated, * for any",
-        action="append",
-        default=[],
-    )
+    says = "answer to this name too; may be repeated, * for any"
+    parser.add("--allow-host NAME", says, action="append", default=[])
     parser.add("--behind-proxy", "a proxy on this machine ends TLS, and says who asks")
     parser.add("--workers N", "processes for readers; default: 1", type=whole("workers"))
 

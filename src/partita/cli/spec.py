@@ -362,12 +362,8 @@ _EITHER: Final = ("person", "contributions", "neighbors", "mechanism")
 def add_request(parser: CommandParser) -> None:
     """The options that say what to publish."""
     parser.add("--spec FILE", "a spec in TOML; `partita init` writes one")
-    parser.add(
-        "--column NAME:TYPE(BOUNDS)",
-        "a column, for example age:integer(0,120); may be repeated",
-        action="append",
-        default=[],
-    )
+    says = "a column, for example age:integer(0,120); may be repeated"
+    parser.add("--column NAME:TYPE(BOUNDS)", says, action="append", default=[])
     parser.add(
         "--by COLUMNS",
         (
@@ -376,23 +372,13 @@ def add_request(parser: CommandParser) -> None:
         ),
         type=_parse_keys,
     )
-    parser.add(
-        "--view COLUMNS",
-        "publish these columns together and others apart; may be repeated, in place of --by",
-        action="append",
-        type=_parse_names,
-    )
-    parser.add(
-        "--sum COLUMN",
-        "publish sums and means of this column, by the others; may be repeated",
-        action="append",
-    )
+    says = "publish these columns together and others apart; may be repeated, in place of --by"
+    parser.add("--view COLUMNS", says, action="append", type=_parse_names)
+    says = "publish sums and means of this column, by the others; may be repeated"
+    parser.add("--sum COLUMN", says, action="append")
     parser.add("--moment COLUMN", "the same, with variances; may be repeated", action="append")
-    parser.add(
-        "--queries QUERIES",
-        "answer these queries, for example 'ranges(age) * value(salary)'; may be repeated",
-        action="append",
-    )
+    says = "answer these queries, for example 'ranges(age) * value(salary)'; may be repeated"
+    parser.add("--queries QUERIES", says, action="append")
     parser.add("--epsilon E", "what all views together may cost", type=epsilon)
     parser.add("--delta D", "a chance of failure that queries may have; default: none")
     parser.add("--person COLUMN", "the column of ids; default: a row is a person")

@@ -76,9 +76,8 @@ def _declare_create(acts: Commands) -> None:
     parser.add("--start TIME", "when the first period begins; default: now")
     parser.add("--horizon N", "how many periods there will be, if known", type=whole("horizon"))
     parser.add("--mechanism", "default: counter", choices=MECHANISMS)
-    parser.add(
-        "--keys KEYS", "a counter for each of these public names, separated by commas; needs --horizon"
-    )
+    says = "a counter for each of these public names, separated by commas; needs --horizon"
+    parser.add("--keys KEYS", says)
     expected = "a public guess of the number of events in all, for the mechanism `sparse`"
     parser.add("--expected N", expected, type=whole("expected"))
     window = "count the last N periods, not all of them, for the mechanism `sliding`"
@@ -124,9 +123,8 @@ def _open_stream(options: Options) -> AnyStream:
     if options.keys is None:
         return open_counter(options.counter, **common, **given)
     if given:
-        raise argparse.ArgumentTypeError(
-            f"--{next(iter(given))} is about one counter; leave it out, or --keys"
-        )
+        message = f"--{next(iter(given))} is about one counter; leave it out, or --keys"
+        raise argparse.ArgumentTypeError(message)
     return open_family(options.counter, keys=options.keys.split(","), **common)
 
 
@@ -172,10 +170,8 @@ def declare_feed(acts: Commands) -> None:
     """What is fed, and who pays; `run` feeds nothing."""
     says = "count lines of stdin as they come, or times in a file; those of a family begin with a key"
     feed = _add_writer(acts, "feed", _feed, says, example="tail -f access.log | partita stream feed visits")
-    feed.add(
-        "--replay NAME",
-        "stdin begins again where it began before under this name: count only lines that are new",
-    )
+    says = "stdin begins again where it began before under this name: count only lines that are new"
+    feed.add("--replay NAME", says)
     feed.add("--feeder NAME", "who feeds the file: its periods count once under each name")
     feed.add("--file FILE", "one time in each line, in place of stdin")
     feed.add(
@@ -236,13 +232,11 @@ def _check(options: Options) -> None:
     """A file needs a public start and end; what comes now needs none."""
     stretch = (options.start, options.end)
     if options.file is None and (any(stretch) or options.column or options.key_column or options.feeder):
-        raise argparse.ArgumentTypeError(
-            "--start, --end, --column, --key-column and --feeder are about a file; pass --file too"
-        )
+        message = "--start, --end, --column, --key-column and --feeder are about a file; pass --file too"
+        raise argparse.ArgumentTypeError(message)
     if options.key_column is not None and options.column is None:
-        raise argparse.ArgumentTypeError(
-            "--key-column needs --column: the file has a header, and times in it"
-        )
+        message = "--key-column needs --column: the file has a header, and times in it"
+        raise argparse.ArgumentTypeError(message)
     if options.file is not None and options.replay is not None:
         raise argparse.ArgumentTypeError("--replay is about stdin; name a file that is fed again by --feeder")
     if options.file is not None and not all(stretch):

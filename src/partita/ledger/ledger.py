@@ -393,9 +393,8 @@ def _replay(earlier: Debit, debit: Debit) -> Debit:
 def _mark(connection: Connection, debit: Debit, state: State) -> Debit:
     stored = _find_debit(connection, "number", debit.number)
     if stored is None or replace(stored, state="debited") != replace(debit, state="debited"):
-        raise LedgerRefusal(
-            f"entry {debit.number} of this ledger is another debit; mark it in its own ledger"
-        )
+        message = f"entry {debit.number} of this ledger is another debit; mark it in its own ledger"
+        raise LedgerRefusal(message)
     if stored.state not in ("debited", state):
         raise LedgerRefusal(
             f"entry {debit.number} is {stored.state}, which is final, and cannot become {state}; leave it"

@@ -1,4 +1,7 @@
-"""`plan`: what a release would cost, how well it would answer and how large it would be. Touches no data."""
+"""`plan`: what a release would cost, how well it would answer, how large it would be. Touches no data.
+
+`simulate` tries a plan out on PUBLIC data and measures the errors.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
 from partita.domain.numeric import Real
-from partita.errors import InvalidParameter, check
+from partita.errors import InvalidParameter, check, check_type
 from partita.guarantee import Guarantee, Neighbors
 from partita.html import card, grid
 from partita.numbers import integer, rational
@@ -34,7 +37,7 @@ from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.open import open_source
 
-_COARSER: Final = (10, 100)
+_COARSER: Final = (10, 100)  # steps to compare a real column with, in multiples of its own
 _BYTES: Final = 8
 _WIDTH: Final = 100
 _MOST_ROWS: Final = 2**62
@@ -157,8 +160,8 @@ class Plan:
     def _expected(self) -> tuple[list[str], list[list[str]]]:
         """What to expect as a table: its heads, those left out that no line has, and its lines."""
         lines = self.rows()
-        heads = [head for head in _HEADS if any(_shown(line, head) for line in lines)]
-        return heads, [[_shown(line, head) for head in heads] for line in lines]
+        heads = [head for head in _HEADS if any(_format_entry(line, head) for line in lines)]
+        return heads, [[_format_entry(line, head) for head in heads] for line in lines]
 
     @property
     def _reasons(self) -> list[str]:
@@ -242,17 +245,16 @@ def plan(
 
 
 def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *, planned: bool) -> Outlook:
+    predict = view.choice.mechanism.predicted_numbers
     return Outlook(
         view=view,
         epsilon=view.share * request.guarantee.epsilon,
-        predictions=tuple(_prediction(view, rows) for rows in guesses),
+        predictions=tuple(
+            Prediction(rows, view.predicted_error(rows), predict(rows), view.plan_lines(rows))
+            for rows in guesses
+        ),
         planned=planned,
     )
-
-
-def _prediction(view: ViewRequest[Any], rows: int) -> Prediction:
-    numbers = view.choice.mechanism.predicted_numbers(rows)
-    return Prediction(rows, view.predicted_error(rows), numbers, view.plan_lines(rows))
 
 
 def _entries(view: ViewRequest[Any]) -> dict[str, Any]:
@@ -276,12 +278,11 @@ def _other_steps(domain: Domain | None, steps: Sequence[Fraction] | None) -> lis
     if not isinstance(domain, Real):
         return []
     wanted = [domain.step * factor for factor in _COARSER] if steps is None else steps
-    return [_with_step(domain, step) for step in wanted if step != domain.step]
-
-
-def _with_step(domain: Real, step: Fraction) -> Real:
-    low, high = math.floor(domain.low / step), math.ceil(domain.high / step)
-    return Real(low * step, high * step, step=step)
+    return [
+        Real(math.floor(domain.low / step) * step, math.ceil(domain.high / step) * step, step=step)
+        for step in wanted
+        if step != domain.step
+    ]
 
 
 def _guesses(rows: object) -> tuple[int, ...]:
@@ -292,19 +293,21 @@ def _guesses(rows: object) -> tuple[int, ...]:
 
 
 def _steps(steps: object, views: Sequence[ViewRequest[Any]]) -> list[Fraction]:
-    if not isinstance(steps, (list, tuple)):
-        raise InvalidParameter("steps", "must be a list of steps", given=steps, fix='pass ["0.01", "1"]')
-    exact = [rational(step, "steps") for step in steps]
-    if any(step <= 0 for step in exact):
-        raise InvalidParameter("steps", "must be positive", given=min(exact), fix='pass for example "0.01"')
-    if not any(isinstance(_alone(view), Real) for view in views):
-        rule = "needs a column of real numbers that has a view of its own"
-        fix = "publish such a column by itself, or leave the steps out"
-        raise InvalidParameter("steps", rule, given=", ".join(view.name for view in views), fix=fix)
+    fix = 'pass ["0.01", "1"]'
+    listed: Sequence[object] = check_type(steps, (list, tuple), "steps", "must be a list of steps", fix=fix)
+    exact = [rational(step, "steps") for step in listed]
+    least, fix = min(exact, default=Fraction(1)), 'pass for example "0.01"'
+    check(least > 0, "steps", "must be positive", given=least, fix=fix)
+    rule = "needs a column of real numbers that has a view of its own"
+    fix, names = (
+        "publish such a column by itself, or leave the steps out",
+        ", ".join(view.name for view in views),
+    )
+    check(any(isinstance(_alone(view), Real) for view in views), "steps", rule, given=names, fix=fix)
     return exact
 
 
-def _shown(line: Mapping[str, Any], head: str) -> str:
+def _format_entry(line: Mapping[str, Any], head: str) -> str:
     """One entry of a line as text; nothing where a column has no step."""
     value = line[head]
     if value is None:
@@ -512,12 +515,11 @@ def simulate(
     number = integer(ranges, "ranges", low=1, high=_MOST_RANGES)
     counted = count(open_source(source, delimiter=delimiter, header=header), plan.request, None)
     pairs = zip(plan.request.views, counted, strict=False)
-    return Simulation(
-        measured=tuple(each for view, secret in pairs for each in _measured(view, secret, number))
-    )
+    measured = (each for view, secret in pairs for each in _measure(view, secret, number))
+    return Simulation(measured=tuple(measured))
 
 
-def _measured(view: CountRequest[Any], secret: Any, ranges: int) -> list[SimulatedErrors]:
+def _measure(view: CountRequest[Any], secret: Any, ranges: int) -> list[SimulatedErrors]:
     trial = _trial(view, secret)
     return [_summary(view, kind, trial.misses(ends)) for kind, ends in trial.ends(ranges).items()]
 

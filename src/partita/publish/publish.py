@@ -1,4 +1,10 @@
-"""What a long piece of work is doing, and on a terminal for how long: for the eyes of whoever started it."""
+"""`publish`: from a table to a release, its debit and its file, in an order that gives nothing away for free.
+
+    validate, count, debit, draw, write beside the place, sync, rename, mark done
+
+What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have been
+drawn, and nobody can know who saw it. `phase` shows progress; `open_weights` opens a session of queries.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +33,7 @@ from partita.public.file import encode, load, reserve
 from partita.public.file_entries import published, view_name
 from partita.public.queries.queries import Queries, Universe
 from partita.public.release import Release
-from partita.publish.request import Request, Shares, bound_by, check_room, checked_schema, unit_by
+from partita.publish.request import Request, Shares, bound_by, check_fits_in_file, checked_schema, unit_by
 from partita.publish.views import Views
 from partita.storage import Temporary, checked_path
 from partita.trusted.mechanisms.catalogue import AUTO
@@ -36,261 +42,140 @@ from partita.trusted.sources.base import Source, checked
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.tally import Tally, tally
 
-_BEAT: Final = 5.0
-"""Seconds between two signs of life."""
+_BEAT: Final = 5.0  # seconds between two signs of life
+_LONGEST_NAME: Final = 200  # characters of what a ledger writes down
 
 
-@contextmanager
-def phase(name: str, *, patience: float = 0.0) -> Iterator[None]:
-    """Say on a terminal which phase has begun, that it still lasts, and how long it took once it is done.
+def publish(
+    source: object,
+    schema: Mapping[str, Domain],
+    *,
+    epsilon: object,
+    by: str | Sequence[str] | None = None,
+    views: Views | None = None,
+    shares: Shares | None = None,
+    person: str | None = None,
+    contributions: int = 1,
+    neighbors: Neighbors = "add-remove",
+    mechanism: str = AUTO,
+    sums: Sequence[str] = (),
+    moments: Sequence[str] = (),
+    queries: Queries | str | Sequence[Queries | str] | None = None,
+    delta: object = 0,
+    ledger: LedgerPlace | None = None,
+    dataset: str | None = None,
+    key: str | None = None,
+    part: Part | None = None,
+    path: str | os.PathLike[str] | None = None,
+    delimiter: str = ",",
+    header: Sequence[str] | None = None,
+) -> Release:
+    """Publish columns of a table once; the release answers questions forever.
 
-    What takes less than `patience` seconds is not worth a word. Nothing but public names and elapsed
-    time is shown, and nothing at all where standard error is neither a terminal nor a notebook: no log ever
-    holds how long the data took. A notebook is a file that people pass on, so there is no time in it either:
-    the phase is shown in its place, and then that it is done. A terminal that goes away disturbs nothing.
+    docs/reference/publishing.md has all parameters in a table. In short:
+
+    - The rows are those of `source`: a path, a table, a data frame. `delimiter` and `header` are for CSV:
+      every line is one row and no field may hold a line feed. `schema` has the domains of the columns.
+    - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
+      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
+    - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
+    - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
+      without `by` or `views`.
+    - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
+      the guarantee is about persons. Without it the guarantee is about rows.
+    - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
+      for the release. With a `key` the same call returns what is stored, and draws nothing.
+
+    Bad input and rows that cannot be read cost nothing. What fails after the debit has cost it.
+
+    >>> from partita.domain import Integer
+    >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
+    >>> release.guarantee
+    Guarantee(epsilon=1, neighbors=add-remove, unit=row)
+    >>> both = {"age": Integer(0, 120), "visits": Integer(0, 9)}
+    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1).views[0].columns
+    ('age', 'visits')
+    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1, by=[], sums=["visits"]).sums
+    (SumView(sum of visits; level-trees),)
     """
-    line = _line(name, patience)
-    if line is None:
-        yield
-        return
-    try:
-        yield
-    except BaseException:
-        line.end(done=False)
-        raise
-    line.end(done=True)
+    request = Request.checked(
+        schema,
+        epsilon=epsilon,
+        by=by,
+        views=views,
+        shares=shares,
+        sums=sums,
+        moments=moments,
+        queries=queries,
+        delta=delta,
+        person=person,
+        contributions=contributions,
+        neighbors=neighbors,
+        mechanism=mechanism,
+    )
+    provenance = _check_provenance(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
+    place = Place.checked(path)
+    reading = {"delimiter": str(delimiter), "header": None if header is None else checked(header, "header")}
+    account = _account(request, provenance, ledger, key, reading)
+    stored = None if account is None else account.stored(place)
+    if stored is not None:
+        return stored
+    with place.reserved() as store:
+        rows = open_source(source, delimiter=delimiter, header=header)
+        counted = count(rows, request, provenance.dataset, provenance.part)
+
+        def make() -> Release:
+            return store.keep(draw(request, counted, provenance))
+
+        return make() if account is None else account.pay(store, make)
 
 
-def _line(name: str, patience: float) -> _Line | _Place | None:
-    """Where progress is shown, if anywhere."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        return _Line(name, patience)
-    notebook = kernel()
-    return None if notebook is None else _Place(name, notebook)
+def _check_provenance(
+    request: Request, *, ledger: object, dataset: str | None, key: object, part: Part | None, path: object
+) -> Provenance:
+    """What the release will say of its origin, if the parameters agree and a file has room for it all."""
+    _check_together(ledger=ledger, dataset=dataset, key=key, path=path, part=part)
+    provenance = Provenance(
+        version=partita.__version__,
+        day=checked_day(None),
+        dataset=None if dataset is None else checked_text(dataset, "dataset"),
+        recorded=ledger is not None,
+        person=request.person,
+        part=checked_part(part),
+    )
+    check_fits_in_file(request, provenance)
+    return provenance
 
 
-@final
-class _Place:
-    """A place in a notebook that says what is done, with a bar that moves by itself and tells no time.
-
-    It is there from the first moment whatever `patience` says: whether it is there tells no time either.
-    """
-
-    def __init__(self, name: str, notebook: ModuleType) -> None:
-        self._name = name
-        bundle = self._said('<progress style="width: 8em"></progress>', "...")
-        self._shown = notebook.display.display(bundle, raw=True, display_id=True)
-
-    def end(self, *, done: bool) -> None:
-        """Say whether it came to its end, in the same place."""
-        words = "done" if done else "stopped"
-        self._shown.update(self._said(words, words), raw=True)
-
-    def _said(self, html: str, text: str) -> dict[str, str]:
-        name = f"partita: {self._name}"
-        return {"text/html": f"<div>{escape(name)} {html}</div>", "text/plain": f"{name} {text}"}
+def _account(
+    request: Request,
+    provenance: Provenance,
+    ledger: LedgerPlace | None,
+    key: str | None,
+    reading: Mapping[str, object],
+) -> BudgetAccount | None:
+    if ledger is None or provenance.dataset is None:
+        return None
+    return BudgetAccount(
+        ledger=ledger_at(ledger),
+        dataset=provenance.dataset,
+        request=request,
+        reading=reading,
+        key=None if key is None else checked_text(key, "key"),
+        part=provenance.part,
+        day=provenance.day,
+    )
 
 
-@final
-class _Line:
-    """A line on the terminal, begun after some patience and kept alive by dots."""
-
-    def __init__(self, name: str, patience: float) -> None:
-        self._start = time.monotonic()
-        self._begun, self._over = False, Event()
-        self._name, self._patience = name, patience
-        if not patience:
-            self._begin()
-        self._thread = Thread(target=self._live, daemon=True)
-        self._thread.start()
-
-    def end(self, *, done: bool) -> None:
-        """The last words of the line, if it was begun: how long it took."""
-        self._over.set()
-        self._thread.join()
-        if self._begun:
-            _write(f" {time.monotonic() - self._start:.1f} s\n" if done else " stopped\n")
-
-    def _begin(self) -> None:
-        self._begun = True
-        _write(f"partita: {self._name} ...")
-
-    def _live(self) -> None:
-        if not self._begun and not self._over.wait(self._patience):
-            self._begin()
-        while not self._over.wait(_BEAT):
-            _write(".")
-
-
-def _write(text: str) -> None:
-    with suppress(OSError, ValueError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-
-# Where a release is stored: under a name that is free, whole or not at all.
-@final
-@dataclass(frozen=True)
-class Place:
-    """A path to store a release at, or None to keep it in memory only."""
-
-    path: Path | None
-
-    @staticmethod
-    def checked(path: object) -> Place:
-        """The place that a path names."""
-        return Place(None if path is None else checked_path(path))
-
-    @property
-    def taken(self) -> bool:
-        """Whether anything stands at the path, be it a broken link."""
-        return self.path is not None and os.path.lexists(self.path)
-
-    @contextmanager
-    def reserved(self) -> Iterator[FileTarget]:
-        """A way to store one release; a path that is taken or cannot be written is refused now.
-
-        Whatever ends the block, nothing half-written is left behind.
-        """
-        if self.path is None:
-            yield FileTarget(self, None)
-            return
-        if self.taken:
-            fix = "choose another, or remove the file"
-            raise InvalidParameter("path", "must not exist yet", given=str(self.path), fix=fix)
-        with reserve(self.path) as temporary:
-            yield FileTarget(self, temporary)
-
-    def load(self) -> Release:
-        """The release that stands at the path."""
-        if self.path is None or not self.taken:
-            rule, fix = "must be where the release of this key was stored", "pass the path of the first call"
-            raise InvalidParameter("path", rule, given=None if self.path is None else str(self.path), fix=fix)
-        return load(self.path)
-
-
-@final
-@dataclass(frozen=True)
-class FileTarget:
-    """A place, and the file beside it that is about to move there; None where nothing is stored."""
-
-    place: Place
-    temporary: Temporary | None
-
-    @property
-    def kept(self) -> bool:
-        """Whether the file stands at its place, whatever was said while it moved there."""
-        return self.temporary is not None and self.temporary.arrived
-
-    def keep(self, release: Release) -> Release:
-        """Write, sync, rename; the same release."""
-        if self.temporary is not None:
-            with phase("writing"):
-                self.temporary.write(encode(release))
-                self.temporary.commit()
-        return release
-
-
-# A release, its debit and its file: in an order that no crash can turn into a free release.
-#     validate, count, debit, draw, write beside the place, sync, rename, mark done
-# What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have been
-# drawn, and nobody can know who saw it.
-_LONGEST_NAME: Final = 200
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class BudgetAccount:
-    """The budget of a dataset in a ledger, and the request that is to be paid from it.
-
-    `reading` says how the rows are read, as far as callers choose it: a part of the request.
-    """
-
-    ledger: Ledger
-    dataset: str
-    request: Request
-    reading: Mapping[str, Any]
-    key: str | None
-    part: Part | None
-    day: str
-
-    def stored(self, place: Place) -> Release | None:
-        """What an earlier call with the same key has stored; None if the key is new. Charges nothing.
-
-        A key that was charged and has nothing stored is a `BudgetLost`. Where a crash came between the
-        rename and the mark, the release is there, and the mark is made now: nobody else has asked for
-        the same, so it can only be that one.
-        """
-        entries = self.ledger.entries(self.dataset)
-        earlier = next((entry for entry in entries if self.key is not None and entry.key == self.key), None)
-        if earlier is None:
-            self._check_room()
-            return None
-        alike = [entry for entry in entries if entry.request == digest(self._asked)]
-        if earlier.state == "debited" and alike == [earlier] and place.taken:
-            release = self._loaded(place, earlier)
-            self.ledger.mark_done(earlier)
-            return release
-        return self._loaded(place, self._debit())
-
-    def pay(self, store: FileTarget, make: Callable[[], Release]) -> Release:
-        """Debit, make, mark done; `make` draws and stores, and is called once the debit is on disk."""
-        debit = self._debit()
-        if debit.state == "done":
-            return self._loaded(store.place, debit)
-        try:
-            release = make()
-        except BaseException:
-            if not store.kept:
-                self._give_up(debit)
-            raise
-        self.ledger.mark_done(debit)
-        return release
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        return {**self.request.to_json(), "reading": self.reading, "part": self.part}
-
-    def _check_room(self) -> None:
-        """Refuse at once what cannot be paid: what is left never grows, so that debit is refused."""
-        try:
-            affordable = self.ledger.forecast(self.dataset, self.request.guarantee, part=self.part)
-        except IncompatibleGuarantees as error:
-            raise IncompatibleGuarantees(f"dataset {self.dataset!r} cannot pay: {error}") from None
-        if affordable == 0:
-            self._debit()
-
-    def _debit(self) -> Debit:
-        return self.ledger.debit(
-            self.dataset,
-            self.request.guarantee,
-            what=_name(self.request),
-            key=self.key,
-            request=self._asked,
-            part=self.part,
-            day=self.day,
-        )
-
-    def _give_up(self, debit: Debit) -> None:
-        """The debit stays, and nothing will come of it."""
-        with suppress(PartitaError):
-            self.ledger.mark_lost(debit)
-
-    def _loaded(self, place: Place, debit: Debit) -> Release:
-        """What stands at the place, if it is the release that this debit has paid for."""
-        release = place.load()
-        said = release.provenance
-        paid = said.recorded and (said.dataset, said.part, said.day) == (self.dataset, self.part, debit.day)
-        rule, fix = "must hold the release of this key", "pass the path of the first call"
-        check_release(paid and self.request.describes(release), "path", rule, fix=fix)
-        return release
-
-
-def _name(request: Request) -> str:
-    """The views as a ledger writes them, or how many columns there are where they cannot be written."""
-    listed = ", ".join(view.name for view in request.published)
-    writable = listed.isprintable() and listed == listed.strip() and len(listed) <= _LONGEST_NAME
-    return listed if writable else f"{len(request.columns)} columns"
+def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
+    """Refuse parameters that mean nothing without others."""
+    rule, fix = "must name the budget in the ledger", 'pass for example "people"'
+    check(ledger is None or dataset is not None, "dataset", rule, given=dataset, fix=fix)
+    for name, given in (("key", key), ("part", part)):
+        fix = "pass ledger=, or leave it out"
+        check(given is None or ledger is not None, name, "needs a ledger", given=given, fix=fix)
+    rule = "needs a path: the same key returns what is stored there"
+    check(key is None or path is not None, "key", rule, given=key, fix="pass path=")
 
 
 # From rows to a release: count the columns of each view exactly, then draw.
@@ -368,142 +253,163 @@ def salt(dataset: str | None, *columns: str) -> str:
     return f"partita 1 {dataset or ''} {view_name(columns)}"
 
 
-# `publish`: one call from a table to a release.
-def publish(
-    source: object,
-    schema: Mapping[str, Domain],
-    *,
-    epsilon: object,
-    by: str | Sequence[str] | None = None,
-    views: Views | None = None,
-    shares: Shares | None = None,
-    person: str | None = None,
-    contributions: int = 1,
-    neighbors: Neighbors = "add-remove",
-    mechanism: str = AUTO,
-    sums: Sequence[str] = (),
-    moments: Sequence[str] = (),
-    queries: Queries | str | Sequence[Queries | str] | None = None,
-    delta: object = 0,
-    ledger: LedgerPlace | None = None,
-    dataset: str | None = None,
-    key: str | None = None,
-    part: Part | None = None,
-    path: str | os.PathLike[str] | None = None,
-    delimiter: str = ",",
-    header: Sequence[str] | None = None,
-) -> Release:
-    """Publish columns of a table once; the release answers questions forever.
+# A release, its debit and its file.
+@final
+@dataclass(frozen=True, kw_only=True)
+class BudgetAccount:
+    """The budget of a dataset in a ledger, and the request that is to be paid from it.
 
-    docs/reference/publishing.md has all parameters in a table. In short:
-
-    - The rows are those of `source`: a path, a table, a data frame. `delimiter` and `header` are for CSV:
-      every line is one row and no field may hold a line feed. `schema` has the domains of the columns.
-    - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
-      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
-    - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
-    - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
-      without `by` or `views`.
-    - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
-      the guarantee is about persons. Without it the guarantee is about rows.
-    - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
-      for the release. With a `key` the same call returns what is stored, and draws nothing.
-
-    Bad input and rows that cannot be read cost nothing. What fails after the debit has cost it.
-
-    >>> from partita.domain import Integer
-    >>> release = publish({"age": [30, 31, 30]}, {"age": Integer(0, 120)}, epsilon=1)
-    >>> release.guarantee
-    Guarantee(epsilon=1, neighbors=add-remove, unit=row)
-    >>> both = {"age": Integer(0, 120), "visits": Integer(0, 9)}
-    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1).views[0].columns
-    ('age', 'visits')
-    >>> publish({"age": [30, 31], "visits": [2, 0]}, both, epsilon=1, by=[], sums=["visits"]).sums
-    (SumView(sum of visits; level-trees),)
+    `reading` says how the rows are read, as far as callers choose it: a part of the request.
     """
-    request = Request.checked(
-        schema,
-        epsilon=epsilon,
-        by=by,
-        views=views,
-        shares=shares,
-        sums=sums,
-        moments=moments,
-        queries=queries,
-        delta=delta,
-        person=person,
-        contributions=contributions,
-        neighbors=neighbors,
-        mechanism=mechanism,
-    )
-    provenance = _checked(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
-    place = Place.checked(path)
-    account = _account(request, provenance, ledger, key, _reading(delimiter, header))
-    stored = None if account is None else account.stored(place)
-    if stored is not None:
-        return stored
-    with place.reserved() as store:
-        rows = open_source(source, delimiter=delimiter, header=header)
-        counted = count(rows, request, provenance.dataset, provenance.part)
-        make = partial(_make, store, request, counted, provenance)
-        return make() if account is None else account.pay(store, make)
+
+    ledger: Ledger
+    dataset: str
+    request: Request
+    reading: Mapping[str, Any]
+    key: str | None
+    part: Part | None
+    day: str
+
+    def stored(self, place: Place) -> Release | None:
+        """What an earlier call with the same key has stored; None if the key is new. Charges nothing.
+
+        A key that was charged and has nothing stored is a `BudgetLost`. Where a crash came between the
+        rename and the mark, the release is there, and the mark is made now: nobody else has asked for
+        the same, so it can only be that one.
+        """
+        entries = self.ledger.entries(self.dataset)
+        earlier = next((entry for entry in entries if self.key is not None and entry.key == self.key), None)
+        if earlier is None:
+            self._check_room()
+            return None
+        alike = [entry for entry in entries if entry.request == digest(self._request_entries)]
+        if earlier.state == "debited" and alike == [earlier] and place.taken:
+            release = self._load(place, earlier)
+            self.ledger.mark_done(earlier)
+            return release
+        return self._load(place, self._debit())
+
+    def pay(self, store: FileTarget, make: Callable[[], Release]) -> Release:
+        """Debit, make, mark done; `make` draws and stores, and is called once the debit is on disk."""
+        debit = self._debit()
+        if debit.state == "done":
+            return self._load(store.place, debit)
+        try:
+            release = make()
+        except BaseException:
+            if not store.kept:
+                self._mark_lost(debit)
+            raise
+        self.ledger.mark_done(debit)
+        return release
+
+    @property
+    def _request_entries(self) -> dict[str, Any]:
+        return {**self.request.to_json(), "reading": self.reading, "part": self.part}
+
+    def _check_room(self) -> None:
+        """Refuse at once what cannot be paid: what is left never grows, so that debit is refused."""
+        try:
+            affordable = self.ledger.forecast(self.dataset, self.request.guarantee, part=self.part)
+        except IncompatibleGuarantees as error:
+            raise IncompatibleGuarantees(f"dataset {self.dataset!r} cannot pay: {error}") from None
+        if affordable == 0:
+            self._debit()
+
+    def _debit(self) -> Debit:
+        return self.ledger.debit(
+            self.dataset,
+            self.request.guarantee,
+            what=_name(self.request),
+            key=self.key,
+            request=self._request_entries,
+            part=self.part,
+            day=self.day,
+        )
+
+    def _mark_lost(self, debit: Debit) -> None:
+        """The debit stays, and nothing will come of it."""
+        with suppress(PartitaError):
+            self.ledger.mark_lost(debit)
+
+    def _load(self, place: Place, debit: Debit) -> Release:
+        """What stands at the place, if it is the release that this debit has paid for."""
+        release = place.load()
+        origin = release.provenance
+        facts = (origin.recorded, origin.dataset, origin.part, origin.day)
+        paid = facts == (True, self.dataset, self.part, debit.day)
+        rule, fix = "must hold the release of this key", "pass the path of the first call"
+        check_release(paid and self.request.describes(release), "path", rule, fix=fix)
+        return release
 
 
-def _checked(
-    request: Request, *, ledger: object, dataset: str | None, key: object, part: Part | None, path: object
-) -> Provenance:
-    """What the release will say of its origin, if the parameters agree and a file has room for it all."""
-    _check_together(ledger=ledger, dataset=dataset, key=key, path=path, part=part)
-    provenance = Provenance(
-        version=partita.__version__,
-        day=checked_day(None),
-        dataset=None if dataset is None else checked_text(dataset, "dataset"),
-        recorded=ledger is not None,
-        person=request.person,
-        part=checked_part(part),
-    )
-    check_room(request, provenance)
-    return provenance
+def _name(request: Request) -> str:
+    """The views as a ledger writes them, or how many columns there are where they cannot be written."""
+    listed = ", ".join(view.name for view in request.published)
+    writable = listed.isprintable() and listed == listed.strip() and len(listed) <= _LONGEST_NAME
+    return listed if writable else f"{len(request.columns)} columns"
 
 
-def _make(store: FileTarget, request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
-    return store.keep(draw(request, counted, provenance))
+# Where a release is stored: under a name that is free, whole or not at all.
+@final
+@dataclass(frozen=True)
+class Place:
+    """A path to store a release at, or None to keep it in memory only."""
+
+    path: Path | None
+
+    @staticmethod
+    def checked(path: object) -> Place:
+        """The place that a path names."""
+        return Place(None if path is None else checked_path(path))
+
+    @property
+    def taken(self) -> bool:
+        """Whether anything stands at the path, be it a broken link."""
+        return self.path is not None and os.path.lexists(self.path)
+
+    @contextmanager
+    def reserved(self) -> Iterator[FileTarget]:
+        """A way to store one release; a path that is taken or cannot be written is refused now.
+
+        Whatever ends the block, nothing half-written is left behind.
+        """
+        if self.path is None:
+            yield FileTarget(self, None)
+            return
+        fix = "choose another, or remove the file"
+        check(not self.taken, "path", "must not exist yet", given=str(self.path), fix=fix)
+        with reserve(self.path) as temporary:
+            yield FileTarget(self, temporary)
+
+    def load(self) -> Release:
+        """The release that stands at the path."""
+        if self.path is None or not self.taken:
+            rule, fix = "must be where the release of this key was stored", "pass the path of the first call"
+            raise InvalidParameter("path", rule, given=None if self.path is None else str(self.path), fix=fix)
+        return load(self.path)
 
 
-def _reading(delimiter: object, header: object) -> dict[str, object]:
-    """How the rows of a file are read, as far as callers choose it."""
-    return {"delimiter": str(delimiter), "header": None if header is None else checked(header, "header")}
+@final
+@dataclass(frozen=True)
+class FileTarget:
+    """A place, and the file beside it that is about to move there; None where nothing is stored."""
 
+    place: Place
+    temporary: Temporary | None
 
-def _account(
-    request: Request,
-    provenance: Provenance,
-    ledger: LedgerPlace | None,
-    key: str | None,
-    reading: Mapping[str, object],
-) -> BudgetAccount | None:
-    if ledger is None or provenance.dataset is None:
-        return None
-    return BudgetAccount(
-        ledger=ledger_at(ledger),
-        dataset=provenance.dataset,
-        request=request,
-        reading=reading,
-        key=None if key is None else checked_text(key, "key"),
-        part=provenance.part,
-        day=provenance.day,
-    )
+    @property
+    def kept(self) -> bool:
+        """Whether the file stands at its place, whatever was said while it moved there."""
+        return self.temporary is not None and self.temporary.arrived
 
-
-def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
-    """Refuse parameters that mean nothing without others."""
-    rule, fix = "must name the budget in the ledger", 'pass for example "people"'
-    check(ledger is None or dataset is not None, "dataset", rule, given=dataset, fix=fix)
-    for name, given in (("key", key), ("part", part)):
-        fix = "pass ledger=, or leave it out"
-        check(given is None or ledger is not None, name, "needs a ledger", given=given, fix=fix)
-    rule = "needs a path: the same key returns what is stored there"
-    check(key is None or path is not None, "key", rule, given=key, fix="pass path=")
+    def keep(self, release: Release) -> Release:
+        """Write, sync, rename; the same release."""
+        if self.temporary is not None:
+            with phase("writing"):
+                self.temporary.write(encode(release))
+                self.temporary.commit()
+        return release
 
 
 # `open_weights`: from a table to a session that answers queries one at a time.
@@ -563,3 +469,92 @@ def open_weights(
         salt=salt(dataset, *declared),
     )
     return open_session(path, terms, rows.points(list(declared)), ledger=budget, dataset=dataset)
+
+
+# Progress, for whoever started the work.
+@contextmanager
+def phase(name: str, *, patience: float = 0.0) -> Iterator[None]:
+    """Say on a terminal which phase has begun, that it still lasts, and how long it took once it is done.
+
+    What takes less than `patience` seconds is not worth a word. Nothing but public names and elapsed
+    time is shown, and nothing at all where standard error is neither a terminal nor a notebook: no log ever
+    holds how long the data took. A notebook is a file that people pass on, so there is no time in it either:
+    the phase is shown in its place, and then that it is done. A terminal that goes away disturbs nothing.
+    """
+    line = _open_progress(name, patience)
+    if line is None:
+        yield
+        return
+    try:
+        yield
+    except BaseException:
+        line.end(done=False)
+        raise
+    line.end(done=True)
+
+
+def _open_progress(name: str, patience: float) -> _TerminalLine | _NotebookCell | None:
+    """Where progress is shown, if anywhere."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        return _TerminalLine(name, patience)
+    notebook = kernel()
+    return None if notebook is None else _NotebookCell(name, notebook)
+
+
+@final
+class _NotebookCell:
+    """A place in a notebook that says what is done, with a bar that moves by itself and tells no time.
+
+    It is there from the first moment whatever `patience` says: whether it is there tells no time either.
+    """
+
+    def __init__(self, name: str, notebook: ModuleType) -> None:
+        self._name = name
+        bundle = self._bundle('<progress style="width: 8em"></progress>', "...")
+        self._shown = notebook.display.display(bundle, raw=True, display_id=True)
+
+    def end(self, *, done: bool) -> None:
+        """Say whether it came to its end, in the same place."""
+        words = "done" if done else "stopped"
+        self._shown.update(self._bundle(words, words), raw=True)
+
+    def _bundle(self, html: str, text: str) -> dict[str, str]:
+        name = f"partita: {self._name}"
+        return {"text/html": f"<div>{escape(name)} {html}</div>", "text/plain": f"{name} {text}"}
+
+
+@final
+class _TerminalLine:
+    """A line on the terminal, begun after some patience and kept alive by dots."""
+
+    def __init__(self, name: str, patience: float) -> None:
+        self._start = time.monotonic()
+        self._begun, self._over = False, Event()
+        self._name, self._patience = name, patience
+        if not patience:
+            self._begin()
+        self._thread = Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def end(self, *, done: bool) -> None:
+        """The last words of the line, if it was begun: how long it took."""
+        self._over.set()
+        self._thread.join()
+        if self._begun:
+            _write(f" {time.monotonic() - self._start:.1f} s\n" if done else " stopped\n")
+
+    def _begin(self) -> None:
+        self._begun = True
+        _write(f"partita: {self._name} ...")
+
+    def _live(self) -> None:
+        if not self._begun and not self._over.wait(self._patience):
+            self._begin()
+        while not self._over.wait(_BEAT):
+            _write(".")
+
+
+def _write(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What is to be published, checked to the last word before any data is touched."""
+"""What is to be published: parameters, views, shares of epsilon, room in a file; checked before any data."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ from partita.trusted.mechanisms.catalogue import (
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
 """A weight for each view: by its name or its tuple of columns, or in the order of the views."""
 
-_QUARTERS: Final = 4
-_HEAVIEST: Final = 4
+_QUARTERS: Final = 4  # weights are rounded to quarters: readable, and predictions are no more exact
+_HEAVIEST: Final = 4  # times the weight of counts: beyond that, counts would suffer for a prediction
 
 
 def checked_shares(
@@ -90,7 +90,7 @@ def _weights(shares: object, names: Sequence[str]) -> list[object]:
     if isinstance(shares, list | tuple) and len(shares) == len(names):
         return list(shares)
     rule = "must have one weight for each view"
-    raise InvalidParameter("shares", rule, given=_said(shares), fix=_suggested_shares(names))
+    raise InvalidParameter("shares", rule, given=_describe_shares(shares), fix=_suggested_shares(names))
 
 
 def _name(view: object) -> object:
@@ -99,7 +99,7 @@ def _name(view: object) -> object:
     return view_name(view) if columns and isinstance(view, tuple) else view
 
 
-def _said(shares: object) -> object:
+def _describe_shares(shares: object) -> object:
     """What there is a weight for, or how many weights there are."""
     if isinstance(shares, Mapping):
         return ", ".join(map(str, shares))
@@ -155,34 +155,27 @@ class Drafts:
         """The same request; one of sums beside counts says how it came by its part of epsilon."""
         if not isinstance(request, SumRequest) or not self.views:
             return request
-        reason = (
-            "where the predicted errors of sums and counts are least together" if chosen else "as asked for"
-        )
+        least = "where the predicted errors of sums and counts are least together"
+        reason = least if chosen else "as asked for"
         return replace(request, split=f"It has {request.share} of epsilon, {reason}.")
 
     def _counts(self) -> list[Draft]:
-        return [
-            Draft(view_name(columns), partial(self._request_of_counts, columns)) for columns in self.views
-        ]
+        def request(columns: tuple[str, ...], share: Fraction) -> AnyRequest:
+            schema = {column: self.schema[column] for column in columns}
+            return view_request(schema, share, self.guarantee, self.mechanism)
 
-    def _request_of_counts(self, columns: tuple[str, ...], share: Fraction) -> AnyRequest:
-        schema = {column: self.schema[column] for column in columns}
-        return view_request(schema, share, self.guarantee, self.mechanism)
+        return [Draft(view_name(columns), partial(request, columns)) for columns in self.views]
 
     def _sums(self) -> list[Draft]:
-        return [
-            Draft(sum_name(column, keys), partial(self._request_of_sums, keys, column))
-            for keys, column in sum_views(self.views, self.summed.columns)
-        ]
+        def request(keys: tuple[str, ...], column: str, share: Fraction) -> SumRequest:
+            schema, moments = (
+                {name: self.schema[name] for name in (*keys, column)},
+                column in self.summed.squared,
+            )
+            return sum_request(schema, keys, share, self.guarantee, moments=moments)
 
-    def _request_of_sums(self, keys: tuple[str, ...], column: str, share: Fraction) -> SumRequest:
-        return sum_request(
-            {name: self.schema[name] for name in (*keys, column)},
-            keys,
-            share,
-            self.guarantee,
-            moments=column in self.summed.squared,
-        )
+        views = sum_views(self.views, self.summed.columns)
+        return [Draft(sum_name(column, keys), partial(request, keys, column)) for keys, column in views]
 
     def _queries(self) -> list[Draft]:
         if self.queries is None:
@@ -382,17 +375,17 @@ def bound_by(contributions: object, person: str | None) -> int:
 # shape, in which every text is as long and every series as wide as it can become, is written and read in
 # memory by the code that will write and read the release.
 _MOST_DIGITS: Final = 100
-_LONGEST_NUMBER: Final = "9" * 400
-_FACTS_BESIDE_SERIES: Final = 12
+_LONGEST_NUMBER: Final = "9" * 400  # more digits than any number of a release has
+_FACTS_BESIDE_SERIES: Final = 12  # more facts than any kind of release has beside its series
 _FACTS_OF_AN_AXIS: Final = 8
-_SIGNATURE: Final = bytes(1024)
+_SIGNATURE: Final = bytes(1024)  # longer than any signature
 
 
-def check_room(request: Request, provenance: Provenance) -> None:
+def check_fits_in_file(request: Request, provenance: Provenance) -> None:
     """Refuse a request whose release might not fit into a file; a function of public facts."""
     _check_digits(request)
     try:
-        unpacked(packed(_empty(request, provenance), signature=_SIGNATURE), largest=LARGEST)
+        unpacked(packed(_empty_file(request, provenance), signature=_SIGNATURE), largest=LARGEST)
     except InvalidRelease as error:
         limit = f"{error.parameter} {error.rule}"
     else:
@@ -403,15 +396,15 @@ def check_room(request: Request, provenance: Provenance) -> None:
 
 
 def _check_digits(request: Request) -> None:
+    epsilon = request.guarantee.epsilon
+    rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
     for view in request.published:
-        exact = view.share * request.guarantee.epsilon
+        exact = view.share * epsilon
         fits = max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS
-        rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
-        fix = "round it down"
-        check(fits, "epsilon", rule, given=request.guarantee.epsilon, fix=fix)
+        check(fits, "epsilon", rule, given=epsilon, fix="round it down")
 
 
-def _empty(request: Request, provenance: Provenance) -> Stored:
+def _empty_file(request: Request, provenance: Provenance) -> Stored:
     """A file of the same shape, with no number in it."""
     views = [_view(view) for view in request.published]
     spec: dict[str, Json] = {
@@ -432,7 +425,7 @@ def _view(view: ViewRequest[Any]) -> dict[str, Json]:
     facts = series + _FACTS_BESIDE_SERIES + _FACTS_OF_AN_AXIS * len(view.columns)
     return {
         **view.described,
-        **_beside(view),
+        **_special_entries(view),
         "mechanism": view.choice.name,
         "why": view.why,
         "kind": "",
@@ -442,7 +435,7 @@ def _view(view: ViewRequest[Any]) -> dict[str, Json]:
     }
 
 
-def _beside(view: ViewRequest[Any]) -> dict[str, Json]:
+def _special_entries(view: ViewRequest[Any]) -> dict[str, Json]:
     """The special cells that a view of one column has beside its axis."""
     if not isinstance(view, ColumnRequest):
         return {}
@@ -451,11 +444,8 @@ def _beside(view: ViewRequest[Any]) -> dict[str, Json]:
 
 
 def _most_series(view: ViewRequest[Any]) -> int:
+    """The most series of the kinds of releases that the mechanism may make, as its signature says."""
     levels = view.domain.size.bit_length() if isinstance(view, ColumnRequest) else len(view.columns)
-    return max(kind.count_series(levels) for kind in _kinds(view.choice.mechanism))
-
-
-def _kinds(mechanism: object) -> list[type[ReleaseKind]]:
-    """The kinds of releases that a mechanism may make, as its signature says."""
-    released = get_type_hints(type(mechanism).release)["return"]  # type: ignore[attr-defined]
-    return list(get_args(released) or (released,))
+    released = get_type_hints(type(view.choice.mechanism).release)["return"]
+    kinds: Sequence[type[ReleaseKind]] = get_args(released) or (released,)
+    return max(kind.count_series(levels) for kind in kinds)

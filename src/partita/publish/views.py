@@ -1,4 +1,4 @@
-"""Which columns are published together."""
+"""What is asked of each view: its columns, sums or queries, its part of epsilon, and its mechanism."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypedDict, TypeVar, final
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, final
 
 from partita.domain.axis import LARGEST_AXIS, MOST_AXES, Axis
 from partita.domain.base import Domain
@@ -40,7 +42,7 @@ from partita.trusted.sources.tally import ColumnCounts, Tally
 Views: TypeAlias = Sequence[str | Sequence[str]]
 """The columns of each view; text stands for a view of one column."""
 
-_SUGGESTED: Final = 3
+_SUGGESTED: Final = 3  # columns in a suggested view; more cost accuracy
 
 
 def checked_views(
@@ -50,17 +52,13 @@ def checked_views(
     fix = "leave one of the two out"
     check(by is None or views is None, "by", "must not come with views", given="both", fix=fix)
     if views is not None:
-        return _different([_view(view, schema, "views") for view in _listed(views)])
+        listed = isinstance(views, Sequence) and not isinstance(views, (str, bytes)) and views
+        fix = 'pass [("age",), ("age", "salary")]'
+        check(listed, "views", "must be a list of views", given=views, fix=fix)
+        return _check_different([_view(view, schema, "views") for view in cast(Sequence[object], views)])
     if beside and isinstance(by, list | tuple) and not by:
         return []
     return [_view(list(schema), schema, "views") if by is None else _view(by, schema, "by")]
-
-
-def _listed(views: object) -> Sequence[object]:
-    if isinstance(views, Sequence) and not isinstance(views, (str, bytes)) and views:
-        return views
-    fix = 'pass [("age",), ("age", "salary")]'
-    raise InvalidParameter("views", "must be a list of views", given=views, fix=fix)
 
 
 def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, ...]:
@@ -89,27 +87,22 @@ def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: st
 
 def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
     """Refuse more columns, or larger ones, than boxes can have."""
-    if len(columns) > MOST_AXES:
-        rule = f"must have at most {MOST_AXES} columns in a view"
-        fix = f"publish several views under one debit, for example views={_suggested(columns)}"
-        raise InvalidParameter(name, rule, given=len(columns), fix=fix)
+    starts = range(0, len(columns), _SUGGESTED)
+    suggested = [tuple(columns[start : start + _SUGGESTED]) for start in starts]
+    rule = f"must have at most {MOST_AXES} columns in a view"
+    fix = f"publish several views under one debit, for example views={suggested}"
+    check(len(columns) <= MOST_AXES, name, rule, given=len(columns), fix=fix)
     for column in columns:
-        if schema[column].size > LARGEST_AXIS:
-            rule = "must have columns of at most 2^63 cells in a view of several"
-            fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
-            raise InvalidParameter(name, rule, given=column, fix=fix)
+        rule = "must have columns of at most 2^63 cells in a view of several"
+        fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
+        check(schema[column].size <= LARGEST_AXIS, name, rule, given=column, fix=fix)
 
 
-def _suggested(columns: Sequence[str]) -> list[tuple[str, ...]]:
-    return [tuple(columns[start : start + _SUGGESTED]) for start in range(0, len(columns), _SUGGESTED)]
-
-
-def _different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _check_different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     seen: set[frozenset[str]] = set()
     for view in views:
-        if frozenset(view) in seen:
-            fix = "leave one of the two out"
-            raise InvalidParameter("views", "must be of different columns", given=", ".join(view), fix=fix)
+        rule, fix = "must be of different columns", "leave one of the two out"
+        check(frozenset(view) not in seen, "views", rule, given=", ".join(view), fix=fix)
         seen.add(frozenset(view))
     return views
 
@@ -156,20 +149,14 @@ def _numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[s
         fix = 'pass for example ["salary"]'
         raise InvalidParameter(name, "must be a list of columns", given=columns, fix=fix)
     check_columns(listed, schema, name)
-    return [_number(column, schema[column], name) for column in listed]
-
-
-def _number(column: str, domain: Domain, name: str) -> str:
-    check(
-        isinstance(domain, Integer | Real),
-        name,
-        f"must name columns of numbers, and this one is {type(domain).__name__}",
-        given=column,
-        fix="declare it as Integer or Real, or ask for its counts and quantiles",
-    )
-    fix = "make its domain coarser"
-    check(domain.size <= LARGEST_AXIS, name, "must name columns of at most 2^63 cells", given=column, fix=fix)
-    return column
+    for column in listed:
+        domain = schema[column]
+        rule = f"must name columns of numbers, and this one is {type(domain).__name__}"
+        fix = "declare it as Integer or Real, or ask for its counts and quantiles"
+        check(isinstance(domain, Integer | Real), name, rule, given=column, fix=fix)
+        rule, fix = "must name columns of at most 2^63 cells", "make its domain coarser"
+        check(domain.size <= LARGEST_AXIS, name, rule, given=column, fix=fix)
+    return list(listed)
 
 
 # What is asked of one view: its columns, its part of epsilon, and the mechanism that will release it.
@@ -376,10 +363,7 @@ def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | 
         return None
     listed = queries if isinstance(queries, list | tuple) else [queries]
     check(listed, "queries", "must not be empty", given="an empty list", fix="name some, or leave it out")
-    read = [_read(each) for each in listed]
-    together = read[0]
-    for each in read[1:]:
-        together = together + each
+    together = reduce(add, map(_read, listed))
     check_columns(together.columns, schema, "queries")
     return together.settled(_universe(schema, together))
 
@@ -472,22 +456,21 @@ class SumRequest(ViewRequest[Points]):
 
     def release(self, counted: Points, views: Sequence[AnyView] = ()) -> SumView:
         """The sums by their mechanism, which cuts the keys by what the views of counts have released."""
+        mechanism: LevelTrees | LogTree = self.choice.mechanism
         beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
+        if isinstance(mechanism, LogTree):
+            sums: Sums = mechanism.release(counted)
+        else:
+            sums = mechanism.release(counted, beside)
         return SumView(
             keys=self.keys,
             column=self.column,
             declared=self.declared,
-            sums=self._released(counted, beside),
+            sums=sums,
             beside=beside,
             mechanism=self.choice.name,
             why=self.why,
         )
-
-    def _released(self, counted: Points, beside: ViewKeyCounts | None) -> Sums:
-        mechanism: LevelTrees | LogTree = self.choice.mechanism
-        if isinstance(mechanism, LogTree):
-            return mechanism.release(counted)
-        return mechanism.release(counted, beside)
 
 
 def sum_request(
@@ -499,7 +482,12 @@ def sum_request(
     moments: bool,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
-    _check_keys(keys, schema)
+    for key in keys:
+        rule, fix = (
+            "must have keys of at most 2^63 cells",
+            "make its domain coarser, or leave it out of the views",
+        )
+        check(schema[key].size <= LARGEST_AXIS, "sums", rule, given=key, fix=fix)
     return SumRequest(
         columns=tuple(schema),
         domains=tuple(schema.values()),
@@ -521,10 +509,3 @@ def _choice(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     trees = LevelTrees(keys=axes, value=domain, moments=moments, **facts)
     return Choice(trees.name, trees.why, trees)
-
-
-def _check_keys(keys: tuple[str, ...], schema: Mapping[str, Domain]) -> None:
-    for key in keys:
-        rule = "must have keys of at most 2^63 cells"
-        fix = "make its domain coarser, or leave it out of the views"
-        check(schema[key].size <= LARGEST_AXIS, "sums", rule, given=key, fix=fix)

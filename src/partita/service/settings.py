@@ -153,37 +153,28 @@ class ServiceSettings:
 
     def _check_access(self) -> None:
         if not self.public and self.tokens is None:
-            raise InvalidParameter(
-                "tokens",
-                "must be a file of tokens, as reading is not public",
-                given=None,
-                fix="make one with `partita token create`, or say that everybody may read with --public",
-            )
+            fix = "make one with `partita token create`, or say that everybody may read with --public"
+            rule = "must be a file of tokens, as reading is not public"
+            raise InvalidParameter("tokens", rule, given=None, fix=fix)
         if self.has_steward and self.tokens is None:
-            raise InvalidParameter(
-                "tokens",
-                "must be a file of tokens, as feeding and publishing are never public",
-                given=None,
-                fix="make one with `partita token create NAME --scope admin`",
-            )
+            rule = "must be a file of tokens, as feeding and publishing are never public"
+            fix = "make one with `partita token create NAME --scope admin`"
+            raise InvalidParameter("tokens", rule, given=None, fix=fix)
 
     def _check_publishing(self) -> None:
         if self.specs is not None and self.ledger is None:
-            raise InvalidParameter(
-                "ledger", "must be given where specs may be published", given=None, fix="pass --ledger too"
-            )
+            rule = "must be given where specs may be published"
+            raise InvalidParameter("ledger", rule, given=None, fix="pass --ledger too")
 
     def _check_apart(self) -> None:
         """Readers get files of the public folder by name, so nothing secret may lie in it."""
         for name, path in (("streams", self.streams), ("specs", self.specs)):
             if path is not None and (path == self.folder or self.folder in path.parents):
-                raise InvalidParameter(
-                    name, "must not lie in the public folder", given=str(path), fix="choose another folder"
-                )
+                rule = "must not lie in the public folder"
+                raise InvalidParameter(name, rule, given=str(path), fix="choose another folder")
         if self.port and self.port == self.steward_port and self.has_steward:
-            raise InvalidParameter(
-                "steward_port", "must differ from port", given=self.steward_port, fix="choose another"
-            )
+            rule = "must differ from port"
+            raise InvalidParameter("steward_port", rule, given=self.steward_port, fix="choose another")
 
 
 def is_loopback(host: str) -> bool:

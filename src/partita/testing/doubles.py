@@ -1,4 +1,4 @@
-"""Stand-ins for noise: none at all, none allowed, and a recorder."""
+"""Stand-ins for noise, clusters and randomness, tiny universes, and the checks every mechanism must pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise, product
 from operator import add
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
@@ -131,7 +131,7 @@ def add_remove_pairs(size: int, most: int) -> Iterator[tuple[Counts, Counts]]:
     for counts in data_sets(size, most):
         for cell in range(size):
             if counts[cell] < most:
-                yield counts, _shifted(counts, cell, 1)
+                yield counts, _shift(counts, cell, 1)
 
 
 def change_one_pairs(size: int, most: int) -> Iterator[tuple[Counts, Counts]]:
@@ -140,10 +140,10 @@ def change_one_pairs(size: int, most: int) -> Iterator[tuple[Counts, Counts]]:
         for source in range(size):
             for target in range(source + 1, size):
                 if counts[source] and counts[target] < most:
-                    yield counts, _shifted(_shifted(counts, source, -1), target, 1)
+                    yield counts, _shift(_shift(counts, source, -1), target, 1)
 
 
-def _shifted(counts: Counts, cell: int, by: int) -> Counts:
+def _shift(counts: Counts, cell: int, by: int) -> Counts:
     return (*counts[:cell], counts[cell] + by, *counts[cell + 1 :])
 
 
@@ -263,11 +263,12 @@ def _split(size: int, shards: int) -> list[range]:
 # The checks that every mechanism passes, found by discovery: over one axis, and over several.
 _SIZE = 8
 _AXES = (Axis(size=5, before=1, after=3), Axis(size=3, after=2, labels=True))
-_CANARY = 987_654_321
+_CANARY = 987_654_321  # a number that no message may show
+_NO_CELLS = (_CANARY, -_CANARY, _CANARY + 0.5, str(_CANARY))
 
 
-class _Ground(NamedTuple):
-    """What a kind of mechanism stands on: its shape and what is none, data that fit and data that do not."""
+class _Setting(NamedTuple):
+    """How a kind of mechanism is made and fed: valid and invalid shapes, valid and invalid data."""
 
     parameter: str
     shape: Any
@@ -285,16 +286,13 @@ def _points(contributions: int = 1) -> Points:
     return Points.from_rows(rows, axes=_AXES, counts=[3, 5, 1, 2, 9, 1], contributions=contributions)
 
 
-_AXIS_GROUND = _Ground(
+_AXIS_SETTING = _Setting(
     parameter="size",
     shape=_SIZE,
     no_shapes=(0, -1, 1.5, "8", True, None, 2**64 + 1),
     data=_histogram,
     no_data=(
-        lambda: Histogram.from_cells([_CANARY], size=_SIZE),
-        lambda: Histogram.from_cells([-_CANARY], size=_SIZE),
-        lambda: Histogram.from_cells([_CANARY + 0.5], size=_SIZE),
-        lambda: Histogram.from_cells([str(_CANARY)], size=_SIZE),
+        *(partial(Histogram.from_cells, [cell], size=_SIZE) for cell in _NO_CELLS),
         lambda: Histogram.dense([_CANARY, -_CANARY]),
         lambda: Histogram.from_cells([1], size=2 * _SIZE),
         lambda: _histogram(contributions=2),
@@ -304,7 +302,7 @@ _AXIS_GROUND = _Ground(
     ),
 )
 
-_BOX_GROUND = _Ground(
+_BOX_SETTING = _Setting(
     parameter="axes",
     shape=_AXES,
     no_shapes=((), 0, 1.5, "8", True, None, [_SIZE], [Axis(size=2)] * 7),
@@ -327,46 +325,38 @@ _BOX_GROUND = _Ground(
 
 def mechanisms() -> list[type[Any]]:
     """Every mechanism of the package that is made with a size or with axes."""
-    return [each for each in catalogue.mechanisms().values() if _shaped(each)]
+    known = catalogue.mechanisms().values()
+    return [each for each in known if {"size", "axes"} & inspect.signature(each).parameters.keys()]
 
 
-def _shaped(mechanism: type[Any]) -> bool:
-    return not {"size", "axes"}.isdisjoint(inspect.signature(mechanism).parameters)
-
-
-def _ground(mechanism: type[Any]) -> _Ground:
-    return _BOX_GROUND if "axes" in inspect.signature(mechanism).parameters else _AXIS_GROUND
+def _setting(mechanism: type[Any]) -> _Setting:
+    return _BOX_SETTING if "axes" in inspect.signature(mechanism).parameters else _AXIS_SETTING
 
 
 def check_mechanism(mechanism: type[Any]) -> None:
     """Run every check below on a mechanism made with size= or axes=, epsilon=, neighbors=, contributions=."""
-    for check in _checks():
-        check(mechanism)
+    for name, check in list(globals().items()):
+        if name.startswith("_check_") and inspect.isfunction(check):
+            check(mechanism)
 
 
-def _checks() -> Iterator[Callable[[type[Any]], None]]:
-    for name, function in globals().items():
-        if name.startswith("_check_") and inspect.isfunction(function):
-            yield function
+def _make(mechanism: type[Any], **changes: Any) -> Any:
+    setting = _setting(mechanism)
+    return mechanism(**{setting.parameter: setting.shape, "epsilon": Fraction(1), **changes})
 
 
-def _made(mechanism: type[Any], **changes: Any) -> Any:
-    ground = _ground(mechanism)
-    return mechanism(**{ground.parameter: ground.shape, "epsilon": Fraction(1), **changes})
-
-
-def _released(made: Any, noise: Any, contributions: int = 1) -> Any:
-    return made.release(_ground(type(made)).data(contributions), noise=noise)
+def _release(made: Any, noise: Any, contributions: int = 1) -> Any:
+    return made.release(_setting(type(made)).data(contributions), noise=noise)
 
 
 def _scales(made: Any, contributions: int = 1) -> list[Fraction]:
     recorder = RecordingNoise(ZeroNoise())
-    _released(made, recorder, contributions)
+    _release(made, recorder, contributions)
     return recorder.scales
 
 
 def _check_is_frozen(mechanism: type[Any]) -> None:
-    made = _made(mechanism)
+    made = _make(mechanism)
     name = dataclasses.fields(made)[0].name
     try:
         setattr(made, name, None)
@@ -385,44 +375,44 @@ def _check_states_guarantee_error_and_proof(mechanism: type[Any]) -> None:
 def _check_guarantee_is_what_was_asked_for(mechanism: type[Any]) -> None:
     for epsilon, exact in (("0.1", Fraction(1, 10)), (0.1, Fraction(1, 10)), (2, Fraction(2))):
         for neighbors in ("add-remove", "change-one"):
-            promised = _made(mechanism, epsilon=epsilon, neighbors=neighbors).guarantee
+            promised = _make(mechanism, epsilon=epsilon, neighbors=neighbors).guarantee
             assert (promised.epsilon, promised.delta, promised.neighbors) == (exact, 0, neighbors)
-    person = _made(mechanism, contributions=3).guarantee
+    person = _make(mechanism, contributions=3).guarantee
     assert (person.unit, person.contributions) == ("person", 3)
 
 
 def _check_noise_follows_the_contribution_bound(mechanism: type[Any]) -> None:
     """Twice the rows per person, twice every scale; and so for change-one neighbours and half of epsilon."""
-    once = _scales(_made(mechanism))
+    once = _scales(_make(mechanism))
     assert once, f"{mechanism.__name__} asks for no noise"
     for changes in ({"contributions": 2}, {"neighbors": "change-one"}, {"epsilon": Fraction(1, 2)}):
-        twice = _scales(_made(mechanism, **changes), changes.get("contributions", 1))  # type: ignore[arg-type]
+        twice = _scales(_make(mechanism, **changes), changes.get("contributions", 1))  # type: ignore[arg-type]
         assert set(twice) == {2 * scale for scale in once}, f"{mechanism.__name__} with {changes}"
 
 
 def _check_zero_noise_is_deterministic(mechanism: type[Any]) -> None:
-    one, other = (_released(_made(mechanism), ZeroNoise()) for _ in range(2))
+    one, other = (_release(_make(mechanism), ZeroNoise()) for _ in range(2))
     for each in dataclasses.fields(one):
         assert repr(getattr(one, each.name)) == repr(getattr(other, each.name)), each.name
 
 
 def _check_only_secure_noise_carries_the_guarantee(mechanism: type[Any]) -> None:
-    made = _made(mechanism)
-    assert _released(made, SYSTEM).guarantee == made.guarantee
-    assert _released(made, ZeroNoise()).guarantee is None
+    made = _make(mechanism)
+    assert _release(made, SYSTEM).guarantee == made.guarantee
+    assert _release(made, ZeroNoise()).guarantee is None
 
 
 def _check_bad_parameters_are_refused(mechanism: type[Any]) -> None:
-    ground = _ground(mechanism)
+    setting = _setting(mechanism)
     bad: list[dict[str, Any]] = [
         *({"epsilon": value} for value in (0, -1, float("nan"), float("inf"), True, "much", None)),
-        *({ground.parameter: value} for value in ground.no_shapes),
+        *({setting.parameter: value} for value in setting.no_shapes),
         *({"contributions": value} for value in (0, 1.5, True)),
         {"neighbors": "cousins"},
     ]
     for changes in bad:
         with warnings.catch_warnings(action="ignore"):
-            error = _error(lambda changes=changes: _made(mechanism, **changes))  # type: ignore[misc]
+            error = _error(lambda changes=changes: _make(mechanism, **changes))  # type: ignore[misc]
         (name,) = changes
         assert isinstance(error, InvalidParameter), f"{mechanism.__name__}({changes}) gave {error!r}"
         assert error.parameter == name, f"{mechanism.__name__}({changes}) blames {error.parameter}"
@@ -430,8 +420,8 @@ def _check_bad_parameters_are_refused(mechanism: type[Any]) -> None:
 
 def _check_bad_data_is_refused_before_any_draw(mechanism: type[Any]) -> None:
     """The error is ours, shows no value, and nothing was drawn."""
-    made = _made(mechanism)
-    for give in _ground(mechanism).no_data:
+    made = _make(mechanism)
+    for give in _setting(mechanism).no_data:
         error = _error(lambda give=give: made.release(give(), noise=ForbiddenNoise()))  # type: ignore[misc]
         assert isinstance(error, PartitaError), f"{mechanism.__name__} gave {error!r}"
         assert str(_CANARY) not in str(error), f"{mechanism.__name__} shows a value: {error}"

@@ -1,4 +1,6 @@
-"""The coupling test: for adaptive mechanisms whose looks cannot be enumerated.
+"""Output laws, privacy losses and couplings of the shipped code, exactly.
+
+The coupling test is for adaptive mechanisms whose looks cannot be enumerated.
 
 All additive noise goes through `noise.add(x, scale)`. A mechanism runs on one data set and the
 noisy values are recorded; then it runs on a neighbour with exactly the noise that reproduces the
@@ -10,7 +12,7 @@ the noises differ by x - x' at each look, and the loss on this outcome is at mos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial, total_ordering
@@ -65,28 +67,10 @@ class _AdditiveOnly:
     def session(self) -> Any:
         return self
 
-    def _refuse(self, *_: object) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise CouplingBroken("only additive noise can be coupled; enumerate this mechanism instead")
 
-    def draw(self, law: Law, scale: Fraction) -> NoReturn:
-        self._refuse()
-
-    def first_success(self, law: Law, scale: Fraction) -> NoReturn:
-        self._refuse()
-
-    def segments(
-        self, law: Law, scale: Fraction, threshold: int, positions: UInts, weights: Ints, last: int
-    ) -> NoReturn:
-        self._refuse()
-
-    def bernoulli(self, probability: Exact) -> NoReturn:
-        self._refuse()
-
-    def categorical(self, weights: Sequence[int | Fraction]) -> NoReturn:
-        self._refuse()
-
-    def exponential(self, scores: ArrayLike, scale: Fraction) -> NoReturn:
-        self._refuse()
+    draw = first_success = segments = bernoulli = categorical = exponential = _refuse
 
 
 @dataclass
@@ -210,9 +194,8 @@ class NumberedNoise:
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         """x plus the next values."""
         secret = np.asarray(x, dtype=object)
-        finer = np.broadcast_to(np.asarray(1 if parts is None else parts), secret.shape)
         first = len(self.scales)
-        self.scales += [Fraction(scale) / int(part) for part in finer.flat]
+        self.scales += _scales(x, scale, parts)
         noisy = [int(secret.flat[i]) + self._value(first + i) for i in range(secret.size)]
         return np.array(noisy, dtype=np.int64).reshape(secret.shape) if secret.ndim else noisy[0]
 
@@ -264,19 +247,17 @@ def box_law(run: Run, *, reach: int, base: Fraction, unit: Fraction) -> BoxLaw:
     found = BoxLaw()
     for vector in product(range(-reach, reach + 1), repeat=len(powers)):
         outcome = run(NumberedNoise(vector.__getitem__))
-        found[outcome] = found.get(outcome, Fraction(0)) + base ** _weight(powers, vector)
+        weight = sum(power * abs(value) for power, value in zip(powers, vector, strict=True))
+        found[outcome] = found.get(outcome, Fraction(0)) + base**weight
     return found
 
 
 def _power(scale: Fraction, unit: Fraction) -> int:
+    """k with scale = 1 / (k unit)."""
     power = 1 / (scale * unit)
     if power.denominator != 1:
         raise ValueError(f"scale {scale} is not 1 / (k unit) for unit {unit}; choose a finer unit")
     return int(power)
-
-
-def _weight(powers: Sequence[int], vector: Iterable[int]) -> int:
-    return sum(power * abs(value) for power, value in zip(powers, vector, strict=True))
 
 
 # Noise with exact rational laws, and the law of whatever the shipped code makes of it.
@@ -370,9 +351,8 @@ class _Branches:
 
 def _expectation(power: Power, ratio: Fraction, base: Fraction) -> Fraction:
     """E[sum c_m z^m] for z = base^G, P[G = g] = (1 - ratio) ratio^g."""
-    return sum(
-        (c * (1 - ratio) / (1 - ratio * base**m) for m, c in enumerate(power.coefficients) if c), Fraction(0)
-    )
+    known = [(m, c) for m, c in enumerate(power.coefficients) if c]
+    return sum((c * (1 - ratio) / (1 - ratio * base**m) for m, c in known), Fraction(0))
 
 
 class _ReachTooSmall(Exception):
@@ -403,10 +383,7 @@ class RationalNoise:
 
     def ratio_power(self, scale: Fraction) -> int:
         """k with exp(-1/scale) = base^k."""
-        power = 1 / (scale * self.unit)
-        if power.denominator != 1:
-            raise ValueError(f"scale {scale} is not 1 / (k unit) for unit {self.unit}; choose a finer unit")
-        return int(power)
+        return _power(scale, self.unit)
 
     def draw(self, law: Law, scale: Fraction) -> Any:
         """One noise: an int below the reach, or a tail."""
@@ -617,5 +594,5 @@ def hidden(make: Make, *, horizon: int, event: int, shift: Mapping[int, int]) ->
 
 
 def _some(number: int) -> int:
-    """Some noise or other."""
+    """Noise that looks arbitrary and is the same in every run."""
     return (number * 7919 + number**2 * 31) % 41 - 20

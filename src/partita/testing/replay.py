@@ -36,11 +36,11 @@ from partita.trusted.noise.system import SYSTEM
 Data = TypeVar("Data")
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 
-PASSES: Final = 3
+PASSES: Final = 3  # one by the law of the noise, two that favor the neighbour
 TOLERANCE: Final = Fraction(1, 2**60)
 """A loss that is a real number is known by an enclosure; it may be beyond epsilon by this much."""
 
-_BITS: Final = 256
+_BITS: Final = 256  # of enclosures; far more than TOLERANCE needs
 _DAY: Final = "2000-01-01"
 _NAMES: Final = (
     "session", "add", "draw", "first_success", "segments", "bernoulli", "categorical", "exponential",
@@ -461,7 +461,7 @@ def _log_sealed(law: Law, scale: Fraction, levels: tuple[int, ...], sealed: bool
         term = _mass(law, a, noise)
         before, last = (levels[:-1], levels[-1]) if sealed else (levels, None)
         for level, count in zip(*np.unique(before, return_counts=True), strict=True):
-            term *= _below(law, a, int(level) + noise) ** int(count)
+            term *= (1 - _above(law, a, int(level) + noise)) ** int(count)
         if last is not None:
             term *= _above(law, a, last + noise)
         total += term
@@ -471,11 +471,6 @@ def _log_sealed(law: Law, scale: Fraction, levels: tuple[int, ...], sealed: bool
 
 def _mass(law: Law, a: arb, noise: int) -> arb:
     return (1 - a) * a**noise if law == "geometric" else (1 - a) / (1 + a) * a ** abs(noise)
-
-
-def _below(law: Law, a: arb, level: int) -> arb:
-    """P[noise <= level]."""
-    return 1 - _above(law, a, level)
 
 
 def _above(law: Law, a: arb, level: int) -> arb:
