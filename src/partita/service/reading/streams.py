@@ -154,22 +154,16 @@ class StreamWatcher:
 
     def _due(self, file: OutputsFile) -> int:
         """How many periods may be shown: those that had ended a delay before the look."""
-        settings = file.settings
-        ended = settings.schedule.ended(self.moment - self._every)
-        return ended if settings.horizon is None else min(ended, settings.horizon)
+        return file.settings.due(self.moment - self._every)
 
 
 def _outputs_in(folder: Path) -> Iterator[tuple[str, Path]]:
     """The public files of streams, by the name of the stream; plain files only."""
     with os.scandir(folder) as entries:
-        for stream_entry in entries:
-            name = stream_entry.name.removesuffix(OUTPUTS)
-            if (
-                name != stream_entry.name
-                and NAME.fullmatch(name)
-                and stream_entry.is_file(follow_symlinks=False)
-            ):
-                yield name, Path(stream_entry.path)
+        for entry in entries:
+            name = entry.name.removesuffix(OUTPUTS)
+            if name != entry.name and NAME.fullmatch(name) and entry.is_file(follow_symlinks=False):
+                yield name, Path(entry.path)
 
 
 # ---- records and bounds ----
@@ -261,11 +255,11 @@ def stream_entry(name: str, shown: VisibleStream | None) -> StreamEntry:
 
     A file that raises any exception is damaged, and does not affect the others.
     """
-    damaged = StreamEntry(name=name, state="damaged")
-    try:
-        return damaged if shown is None else _summarize(shown)
-    except Exception:
-        return damaged
+    with suppress(Exception):
+        if shown is not None:
+            last = _record(shown.last, None) if shown.last else None
+            return StreamEntry(**_common(shown), last=last)
+    return StreamEntry(name=name, state="damaged")
 
 
 def describe_stream(
@@ -295,11 +289,6 @@ def csv_pages(shown: VisibleStream, since: int) -> Iterator[str]:
     while some := shown.outputs(since=since, limit=page_size(shown.file.settings)):
         yield format_csv((output.period, output.end, *_values(output)) for output in some)
         since = some[-1].period
-
-
-def _summarize(shown: VisibleStream) -> StreamEntry:
-    last = shown.last
-    return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
 
 
 def _common(shown: VisibleStream) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""The counter of the papers: noise on every node of a tree, and sums of the fewest nodes."""
+"""The counters of the papers: noise on every node of a tree, and three naive ways to count [DR14, 12.3].
+
+The naive ones are baselines. Each is private, and its error grows with the horizon, where that of `Counter`
+grows with its logarithm.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +37,8 @@ from partita.trusted.streams.base import (
 )
 from partita.trusted.streams.counter import NoisyCount
 
-# The three naive ways to count under continual observation [DR14, section 12.3]: baselines.
-#
-# Each is private, and the error of each grows with the horizon, where `Counter`'s grows with its logarithm.
-
-
 _FINE: Final = 1 << 16
-_AT_ONCE: Final = 1 << 18
+_AT_ONCE: Final = 1 << 18  # bits that are flipped at once: memory against calls
 
 
 class _SummedNoise:
