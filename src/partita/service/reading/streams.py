@@ -520,8 +520,8 @@ def _page(shown: VisibleStream, bounds: OutputBounds, *, since: int, limit: int,
     settings = shown.file.settings
     some = shown.outputs(since=since, limit=min(limit, page_size(settings)))
     more = bool(some) and some[-1].period < shown.periods
-    made = Outputs(outputs=bounds.records(some, settings, beta), next=some[-1].period if more else None)
-    return made.model_dump_json(exclude_none=True)
+    page = Outputs(outputs=bounds.records(some, settings, beta), next=some[-1].period if more else None)
+    return page.model_dump_json(exclude_none=True)
 
 
 def _beta(confidence: float) -> float:

@@ -49,23 +49,18 @@ class _SummedNoise:
         self._wide = is_wide(scale)
 
     def step(self) -> int:
-        """The noise of the next period."""
         return self._supply.take()
 
     def many(self, periods: int) -> IntegerArray:
-        """The noise of each of the next periods."""
         return integers([self.step() for _ in range(periods)], wide=self._wide)
 
     def skip(self, periods: int) -> int:
-        """The noise of the next periods together."""
         return sum(self.step() for _ in range(periods))
 
     def fields(self) -> dict[str, Row]:
-        """What is drawn, as rows of a state."""
         return self._supply.fields()
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         self._supply.restore(fields)
 
 
@@ -86,11 +81,9 @@ class _ReplacedNoise(_SummedNoise):
         return self.step() if periods else 0
 
     def fields(self) -> dict[str, Row]:
-        """What is drawn, as rows of a state."""
         return {**super().fields(), "last": [self._last]}
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         super().restore(fields, periods)
         (self._last,) = fields["last"]
 
@@ -324,7 +317,6 @@ class TreePath:
         self._sums = [0] * shape.levels
 
     def step(self) -> int:
-        """The error of the next period."""
         self.position += 1
         level = self._complete()
         gone = sum(self._sums[:level])
@@ -334,7 +326,6 @@ class TreePath:
         return node - gone
 
     def many(self, periods: int) -> IntegerArray:
-        """The error of each of the next periods."""
         return integers([self.step() for _ in range(periods)], wide=is_wide(self._scale))
 
     def skip(self, periods: int) -> int:
@@ -353,11 +344,9 @@ class TreePath:
         return sum(self._sums) - before
 
     def fields(self) -> dict[str, Row]:
-        """What is drawn, as rows of a state of fixed length."""
         return {"sums": self._sums, **self._supply.fields()}
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         if not 0 <= periods <= self.shape.horizon or len(fields["sums"]) != self.shape.levels:
             raise misfit("fit its tree")
         self.position = periods
