@@ -726,8 +726,9 @@ STREAMS: Final = (
         "streams",
         "a restored sparse counter has twice epsilon for later inner counters",
         "trusted/streams/sparse.py",
-        'made, self._open = self._made(self._full, self._noise), self._stored(bytes(fields["inner"]))',
-        'made = self._open = self._stored(bytes(fields["inner"]))\n'
+        "made = self._made(self._full, self._noise)\n"
+        '        self._open = self.kind.from_state(bytes(fields["inner"]), noise=self._noise)',
+        'made = self._open = self.kind.from_state(bytes(fields["inner"]), noise=self._noise)\n'
         "        self.terms = replace(self.terms, epsilon=self.terms.epsilon * (2 if self._full "
         "else 1))",
         "tests/trusted/streams/test_later_noise.py::test_an_event_has_one_price_in_every_inner_counter",
@@ -1636,8 +1637,8 @@ SERVICE: Final = (
         "service",
         "an output is shown without the delay",
         "service/reading/streams.py",
-        "settings.schedule.ended(self.moment - self._every)",
-        "settings.schedule.ended(self.moment)",
+        "file.settings.due(self.moment - self._every)",
+        "file.settings.due(self.moment)",
         "tests/service/streams/test_public_time.py::test_the_public_side_is_the_same_but_for_the_values",
     ),
     Bug(

@@ -190,7 +190,7 @@ def moment_of(moment: int) -> datetime:
         return (datetime.max if moment > 0 else datetime.min).replace(tzinfo=UTC)
 
 
-def present(now: object) -> int:
+def parse_now(now: object) -> int:
     """The moment that was given; the system's clock if none was."""
     return time.time_ns() if now is None else nanoseconds(now, "now")
 
@@ -324,11 +324,11 @@ class Settings:
         unit: Any = self.unit
         return replace(self.terms.guarantee, unit=unit, intrusions=int(self.pan_private))
 
-    def check_same(self, asked: Settings) -> None:
+    def check_same(self, other: Settings) -> None:
         """Raise InvalidParameter for other parameters than these; the name of the counter may differ."""
         rule, fix = "must be what the counter was opened with", "resume it, or open another path"
         for name, stored in asdict(self).items():
-            given = getattr(asked, name)
+            given = getattr(other, name)
             check(name == "counter" or given == stored, name, rule, given=given, fix=fix)
 
     def to_text(self) -> str:
@@ -417,10 +417,10 @@ def disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise failed(path, *describe_os_error(error)) from None
+        raise file_error(path, *describe_os_error(error)) from None
 
 
-def failed(path: Path, rule: str, fix: str) -> StreamError:
+def file_error(path: Path, rule: str, fix: str) -> StreamError:
     """An error about one file of a counter."""
     return StreamError(f"counter file {str(path)!r} {rule}; {fix}")
 
@@ -550,7 +550,7 @@ class OutputsFile:
                 "is an old copy; put it there, or pass republish=True if the state is surely the latest"
             )
         if self.read(self.path) != self:
-            raise failed(self.path, "belongs to another counter", "move it away")
+            raise file_error(self.path, "belongs to another counter", "move it away")
 
     def create(self) -> None:
         """Make the file, whole, unless it is there; one of another counter is refused."""

@@ -154,9 +154,7 @@ class StreamWatcher:
 
     def _due(self, file: OutputsFile) -> int:
         """How many periods may be shown: those that had ended a delay before the look."""
-        settings = file.settings
-        ended = settings.schedule.ended(self.moment - self._every)
-        return ended if settings.horizon is None else min(ended, settings.horizon)
+        return file.settings.due(self.moment - self._every)
 
 
 def _outputs_in(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -164,8 +162,7 @@ def _outputs_in(folder: Path) -> Iterator[tuple[str, Path]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name.removesuffix(OUTPUTS)
-            valid = name != entry.name and NAME.fullmatch(name)
-            if valid and entry.is_file(follow_symlinks=False):
+            if name != entry.name and NAME.fullmatch(name) and entry.is_file(follow_symlinks=False):
                 yield name, Path(entry.path)
 
 
@@ -260,8 +257,8 @@ def stream_entry(name: str, shown: VisibleStream | None) -> StreamEntry:
     """
     with suppress(Exception):
         if shown is not None:
-            last = shown.last
-            return StreamEntry(**_common(shown), last=_record(last, None) if last else None)
+            last = _record(shown.last, None) if shown.last else None
+            return StreamEntry(**_common(shown), last=last)
     return StreamEntry(name=name, state="damaged")
 
 
@@ -520,8 +517,8 @@ def _page(shown: VisibleStream, bounds: OutputBounds, *, since: int, limit: int,
     settings = shown.file.settings
     some = shown.outputs(since=since, limit=min(limit, page_size(settings)))
     more = bool(some) and some[-1].period < shown.periods
-    made = Outputs(outputs=bounds.records(some, settings, beta), next=some[-1].period if more else None)
-    return made.model_dump_json(exclude_none=True)
+    page = Outputs(outputs=bounds.records(some, settings, beta), next=some[-1].period if more else None)
+    return page.model_dump_json(exclude_none=True)
 
 
 def _beta(confidence: float) -> float:

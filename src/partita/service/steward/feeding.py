@@ -252,26 +252,21 @@ class EventIntake:
     async def add(self, name: str, body: bytes, *, feeder: str, key: str | None) -> None:
         """Count a request; it is on disk when this returns, except for a pan-private stream."""
         stream = self._streams.get_running(name)
+
+        def parse() -> FeedRequest:
+            return feed_request(body, stream.settings, feeder=feeder, key=key)
+
         if stream.settings.pan_private:
-            stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
+            stream.add_many(parse().events)
         elif len(body) <= _SMALL:
-            request = _parse_checked(body, stream, feeder, key)
+            request = parse()
+            # Validated here, so that it cannot make the transaction of others fail.
+            checked_events(request.events, stream.settings)
             if name not in self._commits:
                 self._commits[name] = GroupCommit(stream)
             await self._commits[name].add(request)
         else:
-            await asyncio.to_thread(_store, body, stream, feeder, key)
-
-
-def _parse_checked(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> FeedRequest:
-    """Parse and validate a request, so that it cannot make the transaction of others fail."""
-    request = feed_request(body, stream.settings, feeder=feeder, key=key)
-    checked_events(request.events, stream.settings)
-    return request
-
-
-def _store(body: bytes, stream: AnyStream, feeder: str, key: str | None) -> None:
-    stream.add_many(feed_request(body, stream.settings, feeder=feeder, key=key).events)
+            await asyncio.to_thread(lambda: stream.add_many(parse().events))
 
 
 # ---- routes ----
@@ -296,11 +291,11 @@ def feeding_routes(streams: StreamRegistry) -> APIRouter:
     @router.post(
         "/streams", status_code=201, operation_id="create_stream", responses={200: {"model": StewardStream}}
     )
-    def create(asked: NewStream, response: Response) -> StewardStream:
+    def create(new: NewStream, response: Response) -> StewardStream:
         """Make a stream, once: the same request again changes nothing, and another one is refused."""
-        stream, is_new = streams.create(asked)
+        stream, is_new = streams.create(new)
         response.status_code = 201 if is_new else 200
-        return StewardStream.of(asked.name, stream.settings, runs=streams.runs(asked.name))
+        return StewardStream.of(new.name, stream.settings, runs=streams.runs(new.name))
 
     @router.get("/streams", operation_id="streams")
     def listed() -> list[StewardStream]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked
+from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked, check
 from partita.ledger.ledger import Ledger
 from partita.public.file_entries import guarantee_entries
 from partita.public.streams import FAMILY, OUTPUTS, SECOND, Settings, moment_of, nanoseconds, period_of
@@ -65,15 +65,12 @@ class NewStream(BaseModel):
 
     def check(self) -> None:
         """Refuse names that look like file names, and periods below a second."""
-        if self.name.endswith(_ENDINGS):
-            rule = f"must not end in {', '.join(_ENDINGS)}"
-            raise InvalidParameter("name", rule, given=self.name, fix="choose another name")
-        if period_of(self.period) < SECOND:
-            raise InvalidParameter("period", "must be a second or longer", given=self.period, fix='pass "1s"')
-        if self.keys is not None and self.mechanism not in (_COUNTER, FAMILY):
-            raise InvalidParameter(
-                "mechanism", "must be left out with keys", given=self.mechanism, fix="drop it"
-            )
+        rule = f"must not end in {', '.join(_ENDINGS)}"
+        check(not self.name.endswith(_ENDINGS), "name", rule, given=self.name, fix="choose another name")
+        rule, is_long = "must be a second or longer", period_of(self.period) >= SECOND
+        check(is_long, "period", rule, given=self.period, fix='pass "1s"')
+        fits = self.keys is None or self.mechanism in (_COUNTER, FAMILY)
+        check(fits, "mechanism", "must be left out with keys", given=self.mechanism, fix="drop it")
 
     def check_start(self, now: int) -> None:
         """Refuse a start so long ago that the service would mostly close empty periods.
@@ -82,13 +79,9 @@ class NewStream(BaseModel):
         """
         settings = self.settings(start=now)
         due, most = settings.due(now), max(1, MOST_DUE // settings.columns)
-        if due > most:
-            raise InvalidParameter(
-                "start",
-                f"must be at most {most} periods ago, for {settings.columns} outputs in each",
-                given=due,
-                fix="start later, choose a longer period, or fewer keys",
-            )
+        rule = f"must be at most {most} periods ago, for {settings.columns} outputs in each"
+        fix = "start later, choose a longer period, or fewer keys"
+        check(due <= most, "start", rule, given=due, fix=fix)
 
     @property
     def common(self) -> dict[str, Any]:
@@ -277,16 +270,16 @@ class StreamRegistry:
             due = min(_due(stream, self._now()), slice_size(stream.settings))
             stream.close_until(stream.periods + due)
 
-    def create(self, asked: NewStream) -> tuple[AnyStream, bool]:
+    def create(self, request: NewStream) -> tuple[AnyStream, bool]:
         """The stream of a request, and whether it is new; raises Refusal if another stream has its name."""
-        asked.check()
+        request.check()
         with self._making:
-            known = self._open.get(asked.name)
+            known = self._open.get(request.name)
             if known is not None:
-                _check_same(known, asked)
+                _check_same(known, request)
                 return known, False
-            made = self._open[asked.name] = self._create(asked)
-            return made, True
+            stream = self._open[request.name] = self._create(request)
+            return stream, True
 
     def tick(self) -> None:
         """Close all periods that have ended, of each stream. Called by the clock, never because of a request.
@@ -354,14 +347,14 @@ class StreamRegistry:
         except InvalidParameter:
             return resume_stream(path, ledger=self._ledger(), **options)
 
-    def _create(self, asked: NewStream) -> AnyStream:
-        asked.check_start(self._now())
-        ledger = None if asked.dataset is None else self._ledger()
-        options = self._open_options(asked.name) | asked.common | {"ledger": ledger}
-        path = self._folder / asked.name
-        if asked.keys is not None:
-            return open_family(path, keys=asked.keys, **options)
-        return open_counter(path, mechanism=asked.mechanism, **(options | asked.options))
+    def _create(self, request: NewStream) -> AnyStream:
+        request.check_start(self._now())
+        ledger = None if request.dataset is None else self._ledger()
+        options = self._open_options(request.name) | request.common | {"ledger": ledger}
+        path = self._folder / request.name
+        if request.keys is not None:
+            return open_family(path, keys=request.keys, **options)
+        return open_counter(path, mechanism=request.mechanism, **(options | request.options))
 
 
 def slice_size(settings: Settings) -> int:
@@ -384,9 +377,9 @@ def _is_begun(path: Path) -> bool:
     return path.suffix == SLOTS and SlotStore.exists(path)
 
 
-def _check_same(stream: AnyStream, asked: NewStream) -> None:
+def _check_same(stream: AnyStream, request: NewStream) -> None:
     try:
-        stream.settings.check_same(asked.settings(start=stream.settings.start))
+        stream.settings.check_same(request.settings(start=stream.settings.start))
     except InvalidParameter as error:
         raise Refusal(409, "StreamDiffers", str(error), parameter=error.parameter) from None
 

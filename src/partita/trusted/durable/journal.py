@@ -333,22 +333,18 @@ class Journal:
 
     @property
     def settings(self) -> Settings:
-        """What the counter was opened with."""
         return self._settings
 
     @property
     def counter(self) -> AnyCounter | None:
-        """The counter as it is on disk; None if it was not begun."""
         if self._counter is None:
             self._load()
         return self._counter
 
     def follow(self, outputs: OutputsFile) -> None:
-        """Say where records are published, each after the one before it."""
         self._header = outputs.header
 
     def begin(self, counter: AnyCounter) -> AnyCounter:
-        """Store a new counter; the one to go on with."""
         with self._transaction() as connection:
             connection.execute("UPDATE counter SET state = ?", (counter.state(),))
         return self._present
@@ -389,7 +385,6 @@ class Journal:
             self._connection.execute("UPDATE calls SET counted = counted + 1")
 
     def settle_calls(self) -> bool:
-        """Undo a portion of a call that was not completed, or sweep up after others; False if all is done."""
         self._partial = False
         self._call.clear()
         if self._unsettled:
@@ -399,13 +394,11 @@ class Journal:
         return self._unsettled
 
     def has_counted(self, feeder: str, first: int, last: int) -> bool:
-        """Whether a feeder has counted under any number from the first to the last."""
         with self._file.access() as connection:
             (known,) = connection.execute(_ANY_RUN, (feeder, last, first)).fetchone()
         return bool(known)
 
     def close_period(self) -> None:
-        """Close the open period and open the next one."""
         step(self._present, self._totals.numbers)
         self._totals.clear()
         before = self._new[-1] if self._new else self.record(self._present.periods - 1) or self._header
@@ -418,18 +411,15 @@ class Journal:
         return None if row is None else bytes(row[0])
 
     def records(self, *, since: int) -> Iterator[bytes]:
-        """The records of all periods after one."""
         while some := self._some_records(since):
             yield from some
             since += len(some)
 
     def settle(self) -> None:
-        """Do what can wait until outputs are published."""
         with suppress(StreamError):
             self._pragma("wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
-        """Let others open it."""
         self._file.close()
 
     @property

@@ -19,10 +19,10 @@ from partita.public.streams import (
     OutputsFile,
     Settings,
     base_path,
-    failed,
+    file_error,
     nanoseconds,
+    parse_now,
     period_of,
-    present,
     with_suffix,
 )
 from partita.trusted.durable.events import MOST_PERIODS, make_counter
@@ -77,7 +77,7 @@ class Opener:
             ledger=None if ledger is None else ledger_at(ledger),
             republish=options.get("republish", False),
             catch_up=options.get("catch_up", True),
-            moment=present(options.get("now")),
+            moment=parse_now(options.get("now")),
             noise=options.get("noise"),
         )
 
@@ -95,10 +95,12 @@ class Opener:
         place = self._find()
         if place is None:
             missing = with_suffix(self.base, SECRET)
-            raise failed(missing, "does not exist", "open the counter first, or check the path")
+            raise file_error(missing, "does not exist", "open the counter first, or check the path")
         with self._store(place) as store:
             if _kind(store.settings) not in kinds:
-                raise failed(place, f"is of a {_kind(store.settings).__name__}", "resume it as what it is")
+                raise file_error(
+                    place, f"is of a {_kind(store.settings).__name__}", "resume it as what it is"
+                )
             return self._begin(store, account_of(self.ledger, store.settings.dataset))
 
     def _begin(self, store: StateStore, account: StreamAccount | None) -> AnyStream:

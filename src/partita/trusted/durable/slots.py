@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, final
 
 from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError, check
 from partita.numbers import integer
-from partita.public.streams import LARGEST, OutputsFile, Settings, failed
+from partita.public.streams import LARGEST, OutputsFile, Settings, file_error
 from partita.storage import FilePath, checked_path, sync_folder
 from partita.trusted.durable.events import (
     AnyCounter,
@@ -347,7 +347,6 @@ class SlotStore:
 
     @property
     def settings(self) -> Settings:
-        """What the counter was opened with."""
         return self._settings
 
     @property
@@ -358,11 +357,9 @@ class SlotStore:
         return self._counter
 
     def follow(self, outputs: OutputsFile) -> None:
-        """Say where records are published, each after the one before it."""
         self._outputs = outputs
 
     def begin(self, counter: AnyCounter) -> AnyCounter:
-        """Store a new counter; the one to go on with."""
         self._save(_pan_private(counter))
         self._load()
         return self._present
@@ -418,7 +415,7 @@ class SlotStore:
         """The record of the last period, if it is the only one after that."""
         missing = self._present.periods - since
         if missing > 1:
-            raise failed(self._outputs.path, "has lost outputs that nothing else holds", "restore it")
+            raise file_error(self._outputs.path, "has lost outputs that nothing else holds", "restore it")
         last = self.record(self._present.periods) if missing else None
         return iter([] if last is None else [last])
 

@@ -48,7 +48,7 @@ from partita.public.streams import (
     OutputsFile,
     Schedule,
     Settings,
-    present,
+    parse_now,
     witness,
 )
 from partita.trusted.durable.events import (
@@ -450,7 +450,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         Called by a clock, never because something came. A counter whose last period was closed before raises
         `HorizonReached` from the moment on at which another one would have ended.
         """
-        return self._tick(present(now))
+        return self._tick(parse_now(now))
 
     def close_until(self, period: int) -> None:
         """Close periods up to one, or up to the last there is; for the clock."""

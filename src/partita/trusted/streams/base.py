@@ -1,4 +1,8 @@
-"""What every counter under continual observation can do."""
+"""What every counter under continual observation can do, how it steps, and its state as bytes.
+
+A state is a kind, a version, rows of exact integers and a checksum. A row takes the same number of bytes
+whatever its integers are: the size of a state is public.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from partita.arrays import Floats, integer_array
+from partita.arrays import Floats, Ints, integer_array
 from partita.errors import (
     EntropyError,
     HorizonReached,
@@ -107,14 +111,13 @@ def counted(x: object) -> int:
     return unchained(lambda: integer(x, "x", low=1 - LARGEST, high=LARGEST - 1), failure, InvalidParameter)
 
 
-def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> NDArray[np.int64]:
+def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> Ints:
     """What was counted in each period, as int64; no error shows it."""
     counts = integer_array(xs, "xs")
     fix = "pass a number for each period"
     check_data(counts.ndim == dimensions, "xs", f"must have {dimensions} dimension(s)", fix=fix)
-    if counts.size and not (int(counts.min()) > -limit and int(counts.max()) < limit):
-        bits = limit.bit_length() - 1
-        raise InvalidData("xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")
+    bits, fits = limit.bit_length() - 1, -limit < counts.min(initial=0) <= counts.max(initial=0) < limit
+    check_data(fits, "xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")
     return counts.astype(np.int64, copy=False)
 
 
@@ -125,10 +128,9 @@ def horizon_reached(left: int) -> HorizonReached:
     )
 
 
-# Exact integers in arrays: int64 where a public scale says that they fit, else Python ints.
+# ---- exact integers in arrays: int64 where a public scale says that they fit, else Python ints ----
 
-
-Row: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+Row: TypeAlias = Sequence[int] | Ints
 """A row of a state."""
 
 NARROW_NOISE: Final = 1 << 28
@@ -164,12 +166,9 @@ def row(array: IntegerArray) -> Row:
     return flat if array.dtype == np.int64 else [int(value) for value in flat]
 
 
-# The state of a counter as bytes: a kind, a version, exact integers and a checksum.
-#
-# A row of integers takes the same room whatever they are: the size of a state is public.
+# ---- the state of a counter as bytes ----
 
-
-Fields: TypeAlias = Mapping[str, "Sequence[int] | NDArray[np.int64]"]
+Fields: TypeAlias = Mapping[str, Row]
 """Rows of integers, by name."""
 
 LONGEST: Final = 2**28
@@ -187,8 +186,9 @@ def pack(kind: str, version: int, fields: Fields) -> bytes:
     >>> unpack(pack("tree", 1, {"noise": [0, -5, 2**80]}), "tree", 1)
     {'noise': [0, -5, 1208925819614629174706176]}
     """
-    body = b"".join([_text(kind), _length(version), *(_row(name, row) for name, row in fields.items())])
-    return _MAGIC + body + hashlib.sha256(_MAGIC + body).digest()
+    rows = (_pack_row(name, row) for name, row in fields.items())
+    body = _MAGIC + b"".join([_pack_text(kind), version.to_bytes(_LENGTH, "big"), *rows])
+    return body + hashlib.sha256(body).digest()
 
 
 def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
@@ -197,7 +197,7 @@ def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
         raise InvalidState("state", "must be the bytes that a counter gave", fix="pass counter.state()")
     body, checksum = state[:-_CHECKSUM], state[-_CHECKSUM:]
     if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
-        raise _torn()
+        raise misfit("be whole")
     reader = _Reader(body[len(_MAGIC) :])
     if (reader.text(), reader.length()) != (kind, version):
         fix = "use its own class"
@@ -209,24 +209,17 @@ def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
     return fields
 
 
-def _torn() -> InvalidState:
-    return misfit("be whole")
+def _pack_text(text: str) -> bytes:
+    return len(text.encode()).to_bytes(_LENGTH, "big") + text.encode()
 
 
-def _length(length: int) -> bytes:
-    return length.to_bytes(_LENGTH, "big")
-
-
-def _text(text: str) -> bytes:
-    return _length(len(text.encode())) + text.encode()
-
-
-def _row(name: str, row: Sequence[int] | NDArray[np.int64]) -> bytes:
+def _pack_row(name: str, row: Row) -> bytes:
     if isinstance(row, np.ndarray) and row.dtype == np.int64:
         width, data = _WORD, row.astype(">i8").tobytes()
     else:
         width, data = WIDTH, b"".join(int(value).to_bytes(WIDTH, "big", signed=True) for value in row)
-    return _text(name) + _length(width) + _length(len(data) // width) + data
+    sizes = (number.to_bytes(_LENGTH, "big") for number in (width, len(data) // width))
+    return b"".join([_pack_text(name), *sizes, data])
 
 
 class _Reader:
@@ -240,31 +233,30 @@ class _Reader:
         return self._at < len(self._data)
 
     def text(self) -> str:
-        return self._taken(self.length()).decode(errors="replace")
+        return self._take(self.length()).decode(errors="replace")
 
     def length(self) -> int:
-        return int.from_bytes(self._taken(_LENGTH), "big")
+        return int.from_bytes(self._take(_LENGTH), "big")
 
     def row(self) -> list[int]:
         width, count = self.length(), self.length()
         if width not in (_WORD, WIDTH):
-            raise _torn()
-        data = self._taken(width * count)
+            raise misfit("be whole")
+        data = self._take(width * count)
         if width == _WORD:
             words: list[int] = np.frombuffer(data, dtype=">i8").tolist()
             return words
         return [int.from_bytes(data[i : i + width], "big", signed=True) for i in range(0, len(data), width)]
 
-    def _taken(self, length: int) -> bytes:
-        taken = self._data[self._at : self._at + length]
-        if len(taken) < length:
-            raise _torn()
+    def _take(self, length: int) -> bytes:
+        data = self._data[self._at : self._at + length]
+        if len(data) < length:
+            raise misfit("be whole")
         self._at += length
-        return taken
+        return data
 
 
-# What goes on step by step, once: not copied, not forked, not past its end.
-
+# ---- what goes on step by step, once: not copied, not forked, not past its end ----
 
 _VERSION: Final = 1
 
@@ -366,14 +358,16 @@ class Stepping(ABC, Uncopyable):
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=Stepping.after_fork)
 
-# Noise of one scale, drawn some at a time and handed out one by one.
+# ---- noise of one scale ----
 
-
-_AT_ONCE: Final = 256
+_AT_ONCE: Final = 256  # noises that are drawn at once: speed against the size of a state
 
 
 class Supply:
-    """At most `total` noises of a scale. What is drawn and not yet used belongs to the state."""
+    """At most `total` noises of a scale, drawn some at a time and handed out one by one.
+
+    What is drawn and not yet used belongs to the state.
+    """
 
     def __init__(self, scale: Fraction, total: int, noise: Noise) -> None:
         self._scale, self._noise = scale, noise
@@ -381,7 +375,7 @@ class Supply:
         self._ready: list[int] = []
 
     def take(self) -> int:
-        """A noise that nobody had before."""
+        """A noise that was never handed out before."""
         if not self._ready:
             drawn = self._noise.add(np.zeros(self._size, dtype=np.int64), self._scale)
             self._ready = drawn.tolist()[::-1]

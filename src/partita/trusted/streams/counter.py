@@ -302,7 +302,6 @@ class CentredPath:
         return self.plan.horizon - self.position
 
     def step(self) -> int:
-        """The error of the next period."""
         position = self.position
         if position >= self._stop:
             self._open(0)
@@ -310,7 +309,6 @@ class CentredPath:
         return self._leaves[position - self._start]
 
     def many(self, periods: int) -> IntegerArray:
-        """The error of each of the next periods."""
         goal, pieces = self.position + periods, [self._array([])]
         while self.position < goal:
             level, nodes = self._run(goal, most=_AT_ONCE)
@@ -339,7 +337,6 @@ class CentredPath:
         return {name: row(array) for name, array in arrays.items()}
 
     def restore(self, fields: Mapping[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         start, stop = fields["open"]
         begins = periods % (self._ahead if self._small else self.plan.branching**2) == 0
         if not (
@@ -532,18 +529,15 @@ class Epochs:
         self._rate, self._noise = rate, noise
 
     def step(self) -> int:
-        """The error of the next period."""
         if self.tree.position == self.plans[-1].horizon:
             self._begin()
         return self.tree.step()
 
     def many(self, periods: int) -> IntegerArray:
-        """The error of each of the next periods."""
         pieces = [self.tree.many(count) for count in self._counts(periods)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
 
     def skip(self, periods: int) -> int:
-        """The error of the next periods together."""
         return sum(self.tree.skip(count) for count in self._counts(periods))
 
     def fields(self) -> dict[str, Row]:
@@ -551,7 +545,6 @@ class Epochs:
         return {"plans": [number for plan in self.plans for number in plan.numbers], **self.tree.fields()}
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         plans = TreePlan.all_of(fields["plans"])
         grown = [EPOCH_GROWTH * plan.horizon for plan in plans[:-1]]
         if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:

@@ -86,7 +86,9 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         self._opened = False
         self._carried = _zeros()
         self._block = self._block_here()
-        _check_scale(self._block.scale, self.terms)
+        can_draw = SMALLEST_SCALE <= self._block.scale <= _LARGEST_SCALE
+        rule, fix = "must give noise of a scale between 2^-20 and 2^40", "use a value such as 1"
+        check(can_draw, "epsilon", rule, given=terms.epsilon, fix=fix)
 
     @property
     def exact(self) -> Fraction:
@@ -289,11 +291,6 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
 def _zeros() -> Cells:
     return np.zeros(PAN_CELLS, dtype=np.int64)
-
-
-def _check_scale(scale: Fraction, terms: CounterTerms) -> None:
-    rule, fix = "must give noise of a scale between 2^-20 and 2^40", "choose a usual one, like 1"
-    check(SMALLEST_SCALE <= scale <= _LARGEST_SCALE, "epsilon", rule, given=terms.epsilon, fix=fix)
 
 
 def _index(number: int, count: int) -> int:

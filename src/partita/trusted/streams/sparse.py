@@ -1,9 +1,10 @@
-"""How a sparse counter spends epsilon: by a formula for its mean squared error, from public numbers.
+"""The sparse counter: private segments of a stream, and a counter over them [DNRR15, section 3.1].
 
-Events are taken to arrive one by one, in each period with the same chance. Then the time that a segment
-spends with each content is known, and with it how long segments are and how far the content of the open
-one lies from its mean; see docs/proofs/sparse_counter.md. On other streams the choice is not the best
-one, and the guarantee is the same.
+How it spends epsilon is chosen by a formula for its mean squared error, from public numbers. Events are taken
+to arrive one by one, in each period with the same chance. Then the time that a segment spends with each
+content is known, and with it how long segments are and how far the content of the open one lies from its
+mean; see docs/proofs/sparse_counter.md. On other streams the choice is not the best one, and the guarantee is
+the same.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Floats
-from partita.errors import InvalidParameter
+from partita.errors import check
 from partita.numbers import failure, integer, one_of
 from partita.public.stream_errors import Running
 from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
@@ -37,12 +38,17 @@ PARTS: Final = 64
 FINE: Final = 1 << 16
 """The spread is a multiple of 1 / FINE."""
 
-_LARGEST: Final = 2**62
+# The grid of plans that are tried: finer ones take longer to plan.
 _SHARES: Final = range(4, 34, 2)
 _THRESHOLDS: Final = 28
-_HIGHEST: Final = 1.35
-_FINEST_RATE: Final = 0.125
+_HIGHEST: Final = 1.35  # the largest threshold, in units of ln(horizon) / rate
+_FINEST_RATE: Final = 0.125  # below it contents are counted in units of several events: tables stay short
 _QUANTILES: Final = (np.arange(24) + 0.5) / 24
+
+_GROWTH: Final = 4  # each inner counter has room for so many times the segments of the one before
+_FIRST: Final = 256
+_MOST_FULL: Final = 31
+_INNER_PARAMETERS: Final = {"epsilon", "horizon", "change", "contributions", "noise"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +69,9 @@ class SparsePlan:
 
     def __post_init__(self) -> None:
         integer(self.seals, "seals", low=1, high=PARTS - 1)
-        integer(self.threshold, "threshold", low=0, high=_LARGEST)
-        integer(self.offset, "offset", low=0, high=_LARGEST)
-        integer(1 if self.capacity is None else self.capacity, "capacity", low=1, high=_LARGEST)
+        integer(self.threshold, "threshold", low=0, high=LARGEST)
+        integer(self.offset, "offset", low=0, high=LARGEST)
+        integer(1 if self.capacity is None else self.capacity, "capacity", low=1, high=LARGEST)
         one_of(self.law, "law", get_args(Law))
 
 
@@ -82,10 +88,10 @@ def plan_for(
 ) -> SparsePlan:
     """The plan for the one public hint that the constants take: `weight` for the paper's, else `expected`."""
     name, hint, other = ("weight", weight, expected) if paper else ("expected", expected, weight)
-    if other is not None or (paper and hint is None):
-        fix = "pass weight with the paper's constants, or expected with tuned ones"
-        raise InvalidParameter(name, "is the hint that these constants take", given=hint, fix=fix)
-    hint = None if hint is None else integer(hint, name, low=1, high=_LARGEST)
+    fits = other is None and not (paper and hint is None)
+    fix = "pass weight with the paper's constants, or expected with tuned ones"
+    check(fits, name, "is the hint that these constants take", given=hint, fix=fix)
+    hint = None if hint is None else integer(hint, name, low=1, high=LARGEST)
     if paper and hint is not None:
         return paper_plan(horizon=horizon, rate=rate, weight=hint, beta=beta)
     return tuned_plan(horizon=horizon, rate=rate, expected=hint)
@@ -179,17 +185,8 @@ def _segments(rate: float, threshold: int, arrivals: float) -> _Segments:
     return _Segments(length, mean, float(spent @ (content - mean) ** 2) / length)
 
 
-# The counters over the segments of a sparse counter: one, and when it is full another one.
-
-
-_GROWTH: Final = 4
-_FIRST: Final = 256
-_MOST_FULL: Final = 31
-_TAKEN: Final = {"epsilon", "horizon", "change", "contributions", "noise"}
-
-
 class InnerCounters:
-    """Counts segments with the rest of epsilon.
+    """The counters over the segments, with the rest of epsilon: one, and when it is full another one.
 
     The first counter has room for as many segments as the plan says, each further one for four times as
     many as the one before. A segment lies in one of them, and the last output of a full one stays.
@@ -248,13 +245,10 @@ class InnerCounters:
         if not 0 <= self._full <= _MOST_FULL:
             raise misfit("hold few enough inner counters")
         self._carried = carried * self.granularity
-        made, self._open = self._made(self._full, self._noise), self._stored(bytes(fields["inner"]))
+        made = self._made(self._full, self._noise)
+        self._open = self.kind.from_state(bytes(fields["inner"]), noise=self._noise)
         if (self._open.terms, self._open.horizon) != (made.terms, made.horizon):
             raise misfit("fit its inner counter")
-
-    def _stored(self, state: bytes) -> ContinualCounter:
-        stored: ContinualCounter = self.kind.from_state(state, noise=self._noise)
-        return stored
 
     def _made(self, number: int, noise: Noise) -> ContinualCounter:
         """The counter of this number, before its first segment."""
@@ -280,15 +274,12 @@ def class_named(name: str) -> type[Any]:
 def counting_segments(kind: Any) -> type[Any]:
     """A class of counters that takes what an inner counter is made with."""
     is_counter = isinstance(kind, type) and issubclass(kind, ContinualCounter)
-    if not is_counter or not set(inspect.signature(kind).parameters) >= _TAKEN:
-        rule = "must be a class of counters that take a horizon, a change and contributions"
-        fix = "use Counter or TreeCounter"
-        raise InvalidParameter("inner", rule, given=getattr(kind, "__name__", None), fix=fix)
-    counting: type[Any] = kind
-    return counting
-
-
-# The sparse counter: private segments of a stream, and a counter over them [DNRR15, section 3.1].
+    fits = is_counter and set(inspect.signature(kind).parameters) >= _INNER_PARAMETERS
+    rule = "must be a class of counters that take a horizon, a change and contributions"
+    fix = "use Counter or TreeCounter"
+    check(fits, "inner", rule, given=getattr(kind, "__name__", None), fix=fix)
+    counter: type[Any] = kind
+    return counter
 
 
 Constants: TypeAlias = Literal["tuned", "paper"]

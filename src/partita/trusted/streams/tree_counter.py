@@ -1,4 +1,8 @@
-"""The counter of the papers: noise on every node of a tree, and sums of the fewest nodes."""
+"""The counters of the papers: noise on every node of a tree, and three naive ways to count [DR14, 12.3].
+
+The naive ones are baselines. Each is private, and its error grows with the horizon, where that of `Counter`
+grows with its logarithm.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +37,8 @@ from partita.trusted.streams.base import (
 )
 from partita.trusted.streams.counter import NoisyCount
 
-# The three naive ways to count under continual observation [DR14, section 12.3]: baselines.
-#
-# Each is private, and the error of each grows with the horizon, where `Counter`'s grows with its logarithm.
-
-
 _FINE: Final = 1 << 16
-_AT_ONCE: Final = 1 << 18
+_AT_ONCE: Final = 1 << 18  # bits that are flipped at once: memory against calls
 
 
 class _SummedNoise:
@@ -50,23 +49,18 @@ class _SummedNoise:
         self._wide = is_wide(scale)
 
     def step(self) -> int:
-        """The noise of the next period."""
         return self._supply.take()
 
     def many(self, periods: int) -> IntegerArray:
-        """The noise of each of the next periods."""
         return integers([self.step() for _ in range(periods)], wide=self._wide)
 
     def skip(self, periods: int) -> int:
-        """The noise of the next periods together."""
         return sum(self.step() for _ in range(periods))
 
     def fields(self) -> dict[str, Row]:
-        """What is drawn, as rows of a state."""
         return self._supply.fields()
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         self._supply.restore(fields)
 
 
@@ -87,11 +81,9 @@ class _ReplacedNoise(_SummedNoise):
         return self.step() if periods else 0
 
     def fields(self) -> dict[str, Row]:
-        """What is drawn, as rows of a state."""
         return {**super().fields(), "last": [self._last]}
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         super().restore(fields, periods)
         (self._last,) = fields["last"]
 
@@ -325,7 +317,6 @@ class TreePath:
         self._sums = [0] * shape.levels
 
     def step(self) -> int:
-        """The error of the next period."""
         self.position += 1
         level = self._complete()
         gone = sum(self._sums[:level])
@@ -335,7 +326,6 @@ class TreePath:
         return node - gone
 
     def many(self, periods: int) -> IntegerArray:
-        """The error of each of the next periods."""
         return integers([self.step() for _ in range(periods)], wide=is_wide(self._scale))
 
     def skip(self, periods: int) -> int:
@@ -354,11 +344,9 @@ class TreePath:
         return sum(self._sums) - before
 
     def fields(self) -> dict[str, Row]:
-        """What is drawn, as rows of a state of fixed length."""
         return {"sums": self._sums, **self._supply.fields()}
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
-        """Go on with what was drawn before."""
         if not 0 <= periods <= self.shape.horizon or len(fields["sums"]) != self.shape.levels:
             raise misfit("fit its tree")
         self.position = periods
