@@ -16,7 +16,7 @@ from matplotlib import pyplot
 from telling import FAINT, PUBLISHED, SURE, TRUTH, Told
 
 import partita as pt
-from partita.pan.sketch import bits_of
+from partita.pan.sketch import unpack_bits
 from partita.trusted.streams.base import unpack
 
 told = Told("clinic_density")
@@ -99,7 +99,7 @@ came[(rows - 25) ** 2 + (columns - 25) ** 2 < 260] = True
 came[(rows - 20) ** 2 + (columns - 18) ** 2 < 9] = came[(rows - 20) ** 2 + (columns - 32) ** 2 < 9] = False
 ward.update_many(np.flatnonzero(came))
 seized = ward.state()
-bits = bits_of(unpack(seized, ward.name, 1)["bits"], SIDE * SIDE).reshape(SIDE, SIDE)
+bits = unpack_bits(unpack(seized, ward.name, 1)["bits"], SIDE * SIDE).reshape(SIDE, SIDE)
 share = ward.release("density")
 
 chance = [float(ward.coin.q0), float(ward.coin.q1)]

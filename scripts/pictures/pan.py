@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 from partita.pan import Density, Distinct
-from partita.pan.registers import difference_set, law_of
+from partita.pan.registers import difference_set, make_law
 from partita.pan.sketch import Coin
 from scripts.pictures.style import BLUE, FAINT, GREEN, INK, ORANGE, canvas, fixed_noise
 
@@ -47,7 +47,7 @@ def pan_distinct() -> Any:
 def pan_registers() -> Any:
     """The law of a register after 0, 1 and 4 events: the same two heights, moved around."""
     figure, axes = canvas(columns=3, height=2.0)
-    law = law_of(difference_set(3, 3), Fraction(1))
+    law = make_law(difference_set(3, 3), Fraction(1))
     places, inside, hit = np.arange(law.set.period), law.set.member, float(law.hit)
     height = np.where(inside, hit / inside.sum(), (1 - hit) / (~inside).sum())
     for place, events in zip(axes, (0, 1, 4), strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from partita.arrays import Floats
 from partita.html import card, grid, number, plus_minus, shortlist, span, whisker
 from partita.lazy import cached_property
-from partita.numbers import failure
+from partita.numbers import check_probability
 
 Bounds = Callable[[float], tuple[float, float]]
 
@@ -54,14 +54,14 @@ class Answer:
 
         Where guaranteed bounds of the same confidence are narrower on a side, they take its place.
         """
-        chance = failure(confidence, "confidence")
+        chance = check_probability(confidence, "confidence")
         half = NormalDist().inv_cdf((1 + float(chance)) / 2) * self.error
         low, high = self.worst(min(0.5, float(1 - chance)))
         return max(low, self.value - half), min(high, max(self.least, self.value + half))
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
-        low, high = self.bounds(float(failure(beta)))
+        low, high = self.bounds(float(check_probability(beta)))
         return max(self.least, min(low, self.value)), max(self.least, high, self.value)
 
     def __add__(self, other: Answer) -> Answer:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.errors import InvalidData, check_data, unchained
+from partita.errors import InvalidData, check_data, raise_without_cause
 
 Bools: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
@@ -36,7 +36,7 @@ def integer_array(values: ArrayLike, name: str) -> NDArray[Any]:
 def as_array(values: object, name: str, dtype: type | None = None) -> NDArray[Any]:
     """What NumPy makes of `values`; if it can make nothing of them, no error repeats what it says."""
     failure = InvalidData(name, "must be an array or a list", fix="pass a NumPy array of one dimension")
-    return unchained(lambda: np.asarray(values, dtype=dtype), failure, Exception)
+    return raise_without_cause(lambda: np.asarray(values, dtype=dtype), failure, Exception)
 
 
 def as_rows(values: object, name: str) -> NDArray[Any]:

@@ -224,7 +224,7 @@ def check_source(holds: object, part: str, rule: str, *, fix: str) -> None:
         raise SourceError(part, rule, fix=fix)
 
 
-def unchained(work: Callable[[], Wanted], failure: PartitaError, *kinds: type[Exception]) -> Wanted:
+def raise_without_cause(work: Callable[[], Wanted], failure: PartitaError, *kinds: type[Exception]) -> Wanted:
     """The result of `work`; if it fails with an error of these kinds, `failure`, which has no cause.
 
     What failed on data must not carry the data along. So `failure` is raised outside of the handler: with

@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias, final, get_args
 
 from partita.errors import IncompatibleGuarantees, PrivacyWarning, check, check_bool
 from partita.html import card
-from partita.numbers import Exact, freeze, frozen, integer, one_of, parameter, rational
+from partita.numbers import Exact, check_choice, freeze, frozen, integer, parameter, rational
 
 Neighbors: TypeAlias = Literal["add-remove", "change-one"]
 Unit: TypeAlias = Literal["row", "person", "event", "user"]
@@ -66,8 +66,8 @@ class Guarantee:
             self,
             epsilon=positive_epsilon(self.epsilon),
             delta=_probability(self.delta),
-            neighbors=one_of(self.neighbors, "neighbors", get_args(Neighbors)),
-            unit=one_of(self.unit, "unit", get_args(Unit)),
+            neighbors=check_choice(self.neighbors, "neighbors", get_args(Neighbors)),
+            unit=check_choice(self.unit, "unit", get_args(Unit)),
             contributions=integer(self.contributions, "contributions", low=1),
             intrusions=integer(self.intrusions, "intrusions", low=0),
             announced=check_bool(self.announced, "announced"),
@@ -115,7 +115,7 @@ class Guarantee:
         >>> Guarantee(epsilon=1).to_neighbors("change-one").epsilon
         Fraction(2, 1)
         """
-        neighbors = one_of(neighbors, "neighbors", get_args(Neighbors))
+        neighbors = check_choice(neighbors, "neighbors", get_args(Neighbors))
         if neighbors == self.neighbors:
             return self
         if neighbors == ADD_REMOVE:
@@ -134,7 +134,7 @@ class Guarantee:
         >>> Guarantee(epsilon=1).to_unit("person", contributions=3).epsilon
         Fraction(3, 1)
         """
-        unit = one_of(unit, "unit", get_args(Unit))
+        unit = check_choice(unit, "unit", get_args(Unit))
         contributions = integer(contributions, "contributions", low=1)
         if (unit, contributions) == (self.unit, self.contributions):
             return self
@@ -218,12 +218,12 @@ def unit_of(unit: Unit | None, contributions: int) -> Unit:
     """The unit that is protected: as named, else a person if one may have several rows, else a row."""
     if unit is None:
         return "row" if contributions == 1 else "person"
-    return one_of(unit, "unit", get_args(Unit))
+    return check_choice(unit, "unit", get_args(Unit))
 
 
 def rows_changed(neighbors: Neighbors, contributions: int) -> int:
     """By how many unit changes two neighbours may differ: one row in or out counts as one."""
-    one_of(neighbors, "neighbors", get_args(Neighbors))
+    check_choice(neighbors, "neighbors", get_args(Neighbors))
     each = 2 if neighbors == CHANGE_ONE else 1
     return each * integer(contributions, "contributions", low=1)
 

@@ -55,7 +55,7 @@ def integer(value: object, name: str, *, low: int | None = None, high: int | Non
     return exact
 
 
-def failure(value: object, name: str = "beta") -> Fraction:
+def check_probability(value: object, name: str = "beta") -> Fraction:
     """A failure probability or a confidence: between 0 and 1, and nothing that floats take for these."""
     exact = rational(value, name)
     fix = f"pass for example {'0.95' if name == 'confidence' else '0.05'}"
@@ -64,7 +64,7 @@ def failure(value: object, name: str = "beta") -> Fraction:
     return exact
 
 
-def ordered(low: object, high: object, *, first: int, last: int) -> tuple[int, int]:
+def check_cell_range(low: object, high: object, *, first: int, last: int) -> tuple[int, int]:
     """Two cells from first to last, in order, as Python ints."""
     start, end = integer(low, "low", low=first), integer(high, "high", high=last)
     check(start <= end, "low", f"must be at most high, {end}", given=start, fix="swap them")
@@ -119,7 +119,7 @@ def freeze(instance: object, **fields: object) -> None:
         object.__setattr__(instance, field, value)
 
 
-def one_of(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:
+def check_choice(value: Choice, name: str, allowed: tuple[object, ...]) -> Choice:
     """`value`, if it is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
         rule = f"must be one of {', '.join(map(repr, allowed))}"

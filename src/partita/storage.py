@@ -461,7 +461,7 @@ class Temporary:
 
 def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
     """A file with these bytes that was not there before, for nobody but those in `mode`."""
-    place = checked_path(path)
+    place = check_path(path)
     try:
         with open(os.open(place, _NEW, mode), "wb") as file:
             _write(file, data)
@@ -474,7 +474,7 @@ def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
 
 def read_file(path: FilePath, *, largest: int) -> bytes:
     """All bytes of a regular file, if it has at most `largest`; read once, so nobody changes it later."""
-    place = checked_path(path)
+    place = check_path(path)
     try:
         handle = os.open(place, _LOOK)
         try:
@@ -486,7 +486,7 @@ def read_file(path: FilePath, *, largest: int) -> bytes:
         raise InvalidRelease(f"release {str(place)!r}", rule, fix="check the path") from None
 
 
-def checked_path(path: object) -> Path:
+def check_path(path: object) -> Path:
     """`path`, if it can be one."""
     valid = isinstance(path, (str, PathLike)) and "\0" not in str(path)
     check(valid, "path", "must be the path of a file", given=path, fix="pass text or a Path")

@@ -21,7 +21,7 @@ from partita.errors import (
     TermsDiffer,
     UnknownDataset,
 )
-from partita.public.records import plain
+from partita.public.records import to_plain
 
 from .conftest import CANARY, Run
 
@@ -181,4 +181,4 @@ def test_a_narrow_encoding_is_enough() -> None:
 
 def test_plain_values_stay() -> None:
     """Text, whole numbers, truth and nothing are JSON already."""
-    assert plain(["a", 1, True, None, 0.5]) == ["a", 1, True, None, 0.5]
+    assert to_plain(["a", 1, True, None, 0.5]) == ["a", 1, True, None, 0.5]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import partita as pt
-from partita.errors import InvalidData, unchained
+from partita.errors import InvalidData, raise_without_cause
 
 
 class Secretive:
@@ -47,7 +47,7 @@ def test_an_error_about_data_has_no_cause_and_no_context(call: Callable[[], Any]
 def test_other_errors_pass() -> None:
     """Only the kinds that were named are replaced."""
     with pytest.raises(ZeroDivisionError):
-        unchained(lambda: 1 // 0, InvalidData("x", "must be so", fix="do it"), ValueError)
+        raise_without_cause(lambda: 1 // 0, InvalidData("x", "must be so", fix="do it"), ValueError)
 
 
 def test_rows_of_all_kinds_have_a_mean() -> None:

@@ -17,7 +17,7 @@ from partita.cli import local
 from partita.cli.common import CommandParser, Outcome
 from partita.domain import Category
 from partita.errors import BudgetExceeded, InvalidParameter, InvalidState, SourceError
-from partita.local.question import Frequency, question_read
+from partita.local.question import Frequency, parse_question
 
 
 @pytest.fixture(autouse=True)
@@ -262,7 +262,7 @@ def test_an_estimate_of_forged_reports_says_so(capsys: pytest.CaptureFixture[str
     from partita.cli.main import main
 
     asked("--size", "64")
-    question = question_read(Path("question.json").read_bytes())
+    question = parse_question(Path("question.json").read_bytes())
     collected: Any = question.aggregator()
     collected.add_many(np.zeros(400, dtype=np.int64))
     Path("state").write_bytes(collected.to_bytes())

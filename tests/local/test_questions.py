@@ -21,9 +21,9 @@ from partita.local.question import (
     KINDS,
     Frequency,
     Mean,
+    parse_question,
     plain_domain,
     question_from,
-    question_read,
     randomizer_from,
     randomizer_kind,
 )
@@ -45,7 +45,7 @@ VALUES = [
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_question_is_read_back(question: Any) -> None:
     """As an object and as text: the same question, under the same digest."""
-    read = question_read(json.dumps(question.to_json()))
+    read = parse_question(json.dumps(question.to_json()))
 
     assert (read, read.digest) == (question, question.digest)
     assert question_from(question.to_json()) == question
@@ -310,7 +310,7 @@ def test_a_hostile_question_is_refused(_: str, description: Any) -> None:
 def test_text_that_is_no_question_is_refused(text: str) -> None:
     """Typed, also where the text nests deeply."""
     with pytest.raises(InvalidParameter):
-        question_read(text)
+        parse_question(text)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from partita.errors import InvalidParameter
 from partita.local.randomizer import exp_bounds
 from partita.pan import sketch as draws
 from partita.pan.bits import Density
-from partita.pan.registers import best_law, difference_set, law_of
+from partita.pan.registers import best_law, difference_set, make_law
 from partita.pan.sketch import (
     WORD,
     Coin,
@@ -95,7 +95,7 @@ def test_epsilons_that_give_no_biases_are_refused(epsilon: Any) -> None:
 def test_the_law_over_a_given_set_is_refused_if_it_says_nothing() -> None:
     """An epsilon so small that its threshold is that of a uniform register."""
     with pytest.raises(InvalidParameter, match="tiny"):
-        law_of(difference_set(2, 3), Fraction(1, 10**30))
+        make_law(difference_set(2, 3), Fraction(1, 10**30))
 
 
 # Draws.

@@ -14,7 +14,7 @@ import pytest
 from partita.cli import pan
 from partita.cli.common import CommandParser, Outcome
 from partita.errors import BudgetExceeded, InvalidParameter, PartitaError, SourceError
-from partita.public.records import plain
+from partita.public.records import to_plain
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "pan.md").read_text()
@@ -33,7 +33,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         options = root.parse_args(["pan", *line.split()])
         done: Outcome = options.run(options)
-        assert json.loads(json.dumps([plain(record) for record in done.records]))
+        assert json.loads(json.dumps([to_plain(record) for record in done.records]))
         return done
 
     return ran

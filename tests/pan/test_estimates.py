@@ -13,7 +13,7 @@ from partita import Answer
 from partita.errors import InvalidParameter
 from partita.pan import registers as registers_module
 from partita.pan.bits import Density, Distinct
-from partita.pan.registers import RampRegisters, Registers, difference_set, law_of
+from partita.pan.registers import RampRegisters, Registers, difference_set, make_law
 from partita.pan.sketch import shard_of, whole
 from partita.testing import EndlessTape, RationalNoise, ZeroNoise, law, tape_noise
 
@@ -64,7 +64,7 @@ def test_a_density_is_right_on_average(variant: str) -> None:
 )
 def test_registers_are_right_on_average(name: str, truth: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two users one came three times, and was taken back once."""
-    monkeypatch.setattr(registers_module, "best_law", lambda e, least: law_of(difference_set(2, 2), e))
+    monkeypatch.setattr(registers_module, "best_law", lambda e, least: make_law(difference_set(2, 2), e))
 
     def make(noise: Any) -> Registers:
         return Registers(universe=2, epsilon=1, most=2, output_share="0.1", noise=noise)
@@ -74,7 +74,7 @@ def test_registers_are_right_on_average(name: str, truth: float, monkeypatch: py
 
 def test_net_numbers_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
     """With `lowest` below zero: one user stands at -1, the other one at 0."""
-    monkeypatch.setattr(registers_module, "best_law", lambda e, least: law_of(difference_set(2, 2), e))
+    monkeypatch.setattr(registers_module, "best_law", lambda e, least: make_law(difference_set(2, 2), e))
 
     def make(noise: Any) -> Registers:
         return Registers(universe=2, epsilon=1, most=1, lowest=-1, output_share="0.1", noise=noise)

@@ -11,7 +11,7 @@ import pytest
 
 from partita.pan import registers as registers_module
 from partita.pan.bits import Density, Distinct, Occupancy
-from partita.pan.registers import RampRegisters, Registers, difference_set, law_of
+from partita.pan.registers import RampRegisters, Registers, difference_set, make_law
 from partita.pan.sketch import joint_ratios, state_ratios
 from partita.testing import ZeroNoise
 
@@ -204,7 +204,7 @@ def test_several_outputs_of_registers_add_up(monkeypatch: pytest.MonkeyPatch) ->
 def _over(monkeypatch: pytest.MonkeyPatch, q: int, dimension: int) -> None:
     """Registers over this difference set."""
     chosen = difference_set(q, dimension)
-    monkeypatch.setattr(registers_module, "best_law", lambda epsilon, least: law_of(chosen, epsilon))
+    monkeypatch.setattr(registers_module, "best_law", lambda epsilon, least: make_law(chosen, epsilon))
 
 
 def _weights_of(sketch: Any, name: str) -> tuple[Any, int]:

@@ -15,7 +15,7 @@ from partita.pan import bits as counterexamples
 from partita.pan import registers as registers_module
 from partita.pan import sketch as coins
 from partita.pan.bits import BitSketch, Density
-from partita.pan.registers import RampRegisters, Registers, difference_set, law_of
+from partita.pan.registers import RampRegisters, Registers, difference_set, make_law
 from partita.pan.sketch import WORD, Coin, Readout, Sketch, chances, joint_ratios, state_ratios
 from partita.testing import ZeroNoise
 
@@ -76,7 +76,7 @@ def _caught(case: str) -> bool:
 @pytest.fixture(autouse=True)
 def small_registers(monkeypatch: Patch) -> None:
     """Registers in Z_3."""
-    monkeypatch.setattr(registers_module, "best_law", lambda e, least: law_of(difference_set(2, 2), e))
+    monkeypatch.setattr(registers_module, "best_law", lambda e, least: make_law(difference_set(2, 2), e))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -129,7 +129,7 @@ def _wrong_set(patch: Patch) -> None:
 
 def _set_size_forgotten(patch: Patch) -> None:
     """e^epsilon / (1 + e^epsilon) for the set, as if it were half of all places."""
-    law = law_of(difference_set(2, 2), Fraction(4, 5))
+    law = make_law(difference_set(2, 2), Fraction(4, 5))
     wrong = type(law)(law.set, int(WORD / (1 + math.exp(-0.8))))
     patch.setattr(registers_module, "best_law", lambda e, least: wrong)
 

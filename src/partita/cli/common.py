@@ -15,8 +15,8 @@ from typing import Any, Final, TextIO, TypeAlias, TypeVar, final, get_args
 
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Neighbors, Unit, positive_epsilon
-from partita.numbers import failure, integer
-from partita.public.records import Record, plain
+from partita.numbers import check_probability, integer
+from partita.public.records import Record, to_plain
 
 Options: TypeAlias = argparse.Namespace
 Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
@@ -49,7 +49,7 @@ NOTHING: Final = Outcome("", [])
 def show(outcome: Outcome, *, as_json: bool) -> None:
     """Write a result to stdout, all of it, or raise what the system says."""
     if as_json:
-        text = "\n".join(json.dumps(plain(record), allow_nan=False) for record in outcome.records)
+        text = "\n".join(json.dumps(to_plain(record), allow_nan=False) for record in outcome.records)
     else:
         text = printable(outcome.text, sys.stdout)
     if text and sys.stdout is not None:
@@ -161,7 +161,7 @@ def epsilon(text: str) -> Fraction:
 
 def probability(name: str) -> Callable[[str], float]:
     """A number strictly between 0 and 1."""
-    return argument(lambda text: float(failure(text, name)))
+    return argument(lambda text: float(check_probability(text, name)))
 
 
 def whole(name: str, *, low: int = 1) -> Callable[[str], int]:
@@ -190,7 +190,8 @@ def add_confidence(parser: CommandParser, says: str) -> None:
 # Files and pictures that a command leaves behind, whole or not at all; no window is opened.
 def write_whole(path: str, data: bytes, *, overwrite: bool = False) -> None:
     """Write a file in one step; errors name the options of the command line."""
-    from partita.storage import Temporary, checked_path
+    from partita.storage import Temporary
+    from partita.storage import check_path as checked_path
 
     try:
         with Temporary(checked_path(path), overwrite=overwrite) as temporary:

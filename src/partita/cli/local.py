@@ -157,7 +157,7 @@ def _estimate(options: Options) -> Outcome:
 
 
 def _question(options: Options) -> Question:
-    from partita.local.question import question_read
+    from partita.local.question import parse_question as question_read
 
     return question_read(_bytes("question", options.question))
 

@@ -24,7 +24,7 @@ from partita.cli.common import (
 )
 from partita.cli.spec import add_request, described, open_entries, reading, requested, spec_of, template
 from partita.errors import check
-from partita.public.records import Record, column_records, named, specials, sum_records, view_records
+from partita.public.records import Record, column_records, name_view, specials, sum_records, view_records
 
 if TYPE_CHECKING:
     from partita.answer import Answer
@@ -106,7 +106,7 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         ("guarantee", str(release.guarantee or _UNPROTECTED)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _part_records(release)),
         *(("stated", condition) for condition in conditions),
-        *(("view", f"{named(view)}, by {view.mechanism}") for view in release.published),
+        *(("view", f"{name_view(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
         *(line for view in release.sums for line in _sum_lines(view)),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),

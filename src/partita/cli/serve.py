@@ -248,7 +248,8 @@ def _format_token(token: AccessToken) -> str:
 
 
 def _format_moment(seconds: int | None) -> str | None:
-    from partita.public.streams import SECOND, moment_of
+    from partita.public.streams import SECOND
+    from partita.public.streams import to_datetime as moment_of
 
     return None if seconds is None else moment_of(seconds * SECOND).isoformat()
 
@@ -262,7 +263,8 @@ def _file(options: Options) -> TokenFile:
 @argument
 def _length(text: str) -> int:
     """A length of time in whole seconds."""
-    from partita.public.streams import SECOND, period_of
+    from partita.public.streams import SECOND
+    from partita.public.streams import parse_period as period_of
 
     try:
         return max(1, period_of(text) // SECOND)

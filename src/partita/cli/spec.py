@@ -283,7 +283,7 @@ def _bound(kind: str, place: int, part: str) -> tuple[str, str]:
 
 
 def _of_file(path: str) -> Columns:
-    from partita.trusted.sources.base import find
+    from partita.trusted.sources.base import find_files as find
 
     [file, *others] = find(path)
     check_source(not others, file.shown, "must be one file", fix="name one that has the columns of all")
@@ -340,7 +340,7 @@ def _of_type(arrow: Any) -> Entries:
 
 def _of_csv(stream: Any, shown: str) -> Columns:
     """The names in the first line; text has no types."""
-    from partita.trusted.sources.text import fields
+    from partita.trusted.sources.text import split_fields as fields
 
     names = fields(stream.readline(2**20).rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf"), ",")
     if names is None or not all(names):

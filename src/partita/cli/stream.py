@@ -505,6 +505,6 @@ def settings_record(settings: Settings) -> Record:
 
 
 def _start(settings: Settings) -> str:
-    from partita.public.streams import moment_of
+    from partita.public.streams import to_datetime as moment_of
 
     return moment_of(settings.start).isoformat()

@@ -71,7 +71,7 @@ class Axis:
         return {name: at for at, name in enumerate(first)} | places
 
 
-def checked_axes(axes: object) -> tuple[Axis, ...]:
+def check_axes(axes: object) -> tuple[Axis, ...]:
     """The axes, if they are a list of at least one."""
     given = tuple(axes) if isinstance(axes, list | tuple) else ()
     if given and all(isinstance(axis, Axis) for axis in given):

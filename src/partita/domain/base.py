@@ -192,7 +192,7 @@ def kind_of(spec: object) -> tuple[str, Mapping[str, object]]:
     return spec["kind"], spec
 
 
-def taken(spec: object, kind: str, *names: str) -> list[object]:
+def read_entries(spec: object, kind: str, *names: str) -> list[object]:
     """The entries of a spec of this kind, which must be exactly the named ones."""
     given, entries = kind_of(spec)
     fix = "use domain_from_spec for specs of any kind"

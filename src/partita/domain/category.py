@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, taken
+from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, read_entries
 from partita.domain.columns import (
     Exacts,
     Flags,
@@ -126,7 +126,7 @@ class Category:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        (labels,) = taken(spec, "category", "labels")
+        (labels,) = read_entries(spec, "category", "labels")
         return cls(cast(Sequence[str], labels))
 
     @cached_property

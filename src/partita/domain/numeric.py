@@ -23,7 +23,7 @@ from partita.domain.base import (
     indices,
     place,
     position,
-    taken,
+    read_entries,
     whole,
 )
 from partita.domain.columns import (
@@ -157,7 +157,7 @@ class Grid:
         return from_tie > _MARGIN * (1 + size)
 
 
-def bounded(value: Fraction, name: str, given: object) -> Fraction:
+def check_bounded(value: Fraction, name: str, given: object) -> Fraction:
     """`value`, if its numerator and denominator are small enough for floats to come near it."""
     fits = max(value.numerator.bit_length(), value.denominator.bit_length()) <= _LARGEST_BITS
     fix = "choose a smaller or simpler number"
@@ -220,7 +220,7 @@ class Integer:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        low, high = taken(spec, "integer", "low", "high")
+        low, high = read_entries(spec, "integer", "low", "high")
         return cls(whole(low, "low"), whole(high, "high"))
 
     @cached_property
@@ -229,7 +229,7 @@ class Integer:
 
 
 def _bound(value: object, name: str) -> int:
-    return int(bounded(Fraction(integer(value, name)), name, value))
+    return int(check_bounded(Fraction(integer(value, name)), name, value))
 
 
 RealInput: TypeAlias = int | float | str | Decimal | Fraction
@@ -307,7 +307,7 @@ class Real:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        low, high, step = taken(spec, "real", "low", "high", "step")
+        low, high, step = read_entries(spec, "real", "low", "high", "step")
         return cls(rational(low, "low"), rational(high, "high"), step=rational(step, "step"))
 
     @cached_property
@@ -316,4 +316,4 @@ class Real:
 
 
 def _bounded(value: object, name: str) -> Fraction:
-    return bounded(rational(value, name), name, value)
+    return check_bounded(rational(value, name), name, value)

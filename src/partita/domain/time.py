@@ -26,7 +26,7 @@ from partita.domain.base import (
     check_size,
     indices,
     place,
-    taken,
+    read_entries,
 )
 from partita.domain.columns import (
     DAY,
@@ -167,7 +167,7 @@ def public_instant(value: object, zone: datetime.tzinfo, name: str) -> int:
     return moment.total if moment.aware else moment.total - offset_at(zone, moment.total // SECOND) * SECOND
 
 
-def located(domain: Domain, value: object, name: str) -> Position:
+def locate_moment(domain: Domain, value: object, name: str) -> Position:
     """Where a public value lies, read by the encoder of the column itself."""
     encoded = domain.encode([value])
     special = Special(encoded.special[0])
@@ -248,7 +248,7 @@ class Date:
 
     def locate(self, value: object, *, name: str = "value") -> Position:
         """Where a public date lies; it is read as the column's values are."""
-        return located(self, value, name)
+        return locate_moment(self, value, name)
 
     def to_spec(self) -> Spec:
         """Kind, start and end as ISO text."""
@@ -256,7 +256,7 @@ class Date:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        start, end = taken(spec, "date", "start", "end")
+        start, end = read_entries(spec, "date", "start", "end")
         return cls(_day(start, "start"), _day(end, "end"))
 
     def _encode(self, content: Plain) -> Encoded:
@@ -338,7 +338,7 @@ class Timestamp:
 
     def locate(self, value: object, *, name: str = "value") -> Position:
         """Where a public time lies; it is read as the column's values are."""
-        return located(self, value, name)
+        return locate_moment(self, value, name)
 
     def to_spec(self) -> Spec:
         """Kind, start and end as ISO text with offsets, resolution and zone."""
@@ -347,7 +347,7 @@ class Timestamp:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        start, end, resolution, zone = taken(spec, "timestamp", "start", "end", "resolution", "zone")
+        start, end, resolution, zone = read_entries(spec, "timestamp", "start", "end", "resolution", "zone")
         return cls(cast(str, start), cast(str, end), cast(str, resolution), cast(str, zone))
 
     @cached_property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Ints
-from partita.errors import InvalidState, check, check_data, unchained
+from partita.errors import InvalidState, check, check_data, raise_without_cause
 from partita.guarantee import Guarantee
 from partita.local.columns import check_column, count_supports, decoder_of
 from partita.local.device import Report
@@ -265,7 +265,7 @@ _ONCE: Final = "count each report once"
 
 
 def _read(data: bytes) -> dict[str, Any]:
-    state = unchained(lambda: json.loads(data), _damaged(), ValueError, RecursionError)
+    state = raise_without_cause(lambda: json.loads(data), _damaged(), ValueError, RecursionError)
     entries = {"version", "question", "reports", "counts", "ids"}
     if not isinstance(state, dict) or set(state) != entries or state["version"] != _VERSION:
         raise _damaged()

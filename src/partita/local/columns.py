@@ -18,14 +18,8 @@ from partita.arrays import Bools, Ints, UInts, as_array
 from partita.domain.base import Domain, Special, is_domain
 from partita.errors import check, check_data
 from partita.local.encodings import HadamardResponse, LocalHashing, ProjectiveResponse
-from partita.local.randomizer import (
-    FrequencyRandomizer,
-    LocalLaw,
-    RandomizedResponse,
-    UnaryEncoding,
-    clamped,
-)
-from partita.numbers import ordered
+from partita.local.randomizer import FrequencyRandomizer, LocalLaw, RandomizedResponse, UnaryEncoding, clamped
+from partita.numbers import check_cell_range
 from partita.trusted.noise.laws import Words, WordSource, chances, flags, integers_below
 
 Bytes = NDArray[np.uint8]
@@ -118,7 +112,7 @@ def domain_label(domain: Domain, cell: int) -> str:
 def domain_ends(domain: int | Domain, low: object, high: object) -> tuple[int, int]:
     """The first and the last cell from low to high; the first is behind the last if there is none between."""
     if isinstance(domain, int):
-        return ordered(low, high, first=0, last=domain - 1)
+        return check_cell_range(low, high, first=0, last=domain - 1)
     first, last = domain.locate(low, name="low"), domain.locate(high, name="high")
     start = domain.size if first.special is Special.ABOVE else first.cell
     end = {Special.BELOW: -1, Special.ABOVE: domain.size - 1}.get(last.special, last.cell)

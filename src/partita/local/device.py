@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, Final, Self, final
 
 from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState, check
-from partita.local.question import Question, question_from, question_read
+from partita.local.question import Question, parse_question, question_from
 from partita.numbers import rational
 from partita.trusted.noise.kernel import token
 
@@ -108,7 +108,7 @@ class Device:
         anything else is not as it should be.
         """
         if isinstance(description, str | bytes):
-            return question_read(description)
+            return parse_question(description)
         return question_from(description)
 
     def answer(self, question: Question, value: object, *, name: str | None = None) -> Report:

@@ -19,7 +19,7 @@ from partita.html import card, grid, number
 from partita.local.encodings import MeanRandomizer
 from partita.local.question import Frequency
 from partita.local.randomizer import FrequencyRandomizer, UnaryEncoding
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 
 _IMAGINED: Final = 4  # reports that are added to those that came, as to a proportion [AC98]
 _HALVINGS: Final = 60  # bisection steps: as many as a float has bits, and some
@@ -93,7 +93,7 @@ class Frequencies:
         They hold the shares f from which the estimate is at most as many standard errors away as the
         confidence allows, with the error that f itself has [Wil27], and half a report more [Yat34].
         """
-        normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+        normal = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         of_hit, of_miss = self._variances
         square = (normal / self._gain) ** 2 / self.n
         shift = square * (of_hit - of_miss) / 2
@@ -103,7 +103,7 @@ class Frequencies:
 
     def worst(self, beta: float = 0.05) -> tuple[Floats, Floats]:
         """For each cell, bounds that fail with probability at most beta, whatever people hold."""
-        low, high = mean_bounds(self.supports / self.n, self.n, math.log(2 / float(failure(beta))))
+        low, high = mean_bounds(self.supports / self.n, self.n, math.log(2 / float(check_probability(beta))))
         return _shares(self._frequencies(low), self._frequencies(high))
 
     def __getitem__(self, cell: int) -> Answer:
@@ -134,7 +134,7 @@ class Frequencies:
         """
         fix = "pass for example 0.01"
         check(0 <= threshold < 1, "threshold", "must lie in [0, 1)", given=threshold, fix=fix)
-        log_cells = math.log(len(self) / float(failure(beta)))
+        log_cells = math.log(len(self) / float(check_probability(beta)))
         low, _ = mean_bounds(self.supports / self.n, self.n, log_cells)
         at_least = self._frequencies(low)
         order = np.argsort(-self.values, kind="stable")

@@ -21,7 +21,7 @@ from partita.local.oracle import LROracle, OneRow, only_element
 from partita.local.question import Mean
 from partita.local.range_estimates import RangeEstimate
 from partita.local.ranges import CellTree, Range
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.trusted.noise.laws import WordSource
 
 StatisticalQuery: TypeAlias = Callable[[Any], Any]
@@ -60,7 +60,7 @@ class SQOracle:
     def __init__(self, oracle: LROracle, *, epsilon: object, beta: object = Fraction(1, 20)) -> None:
         self.oracle = oracle
         self.question = Mean(0, 1, epsilon=epsilon, kind="one-bit")
-        self.beta = failure(beta)
+        self.beta = check_probability(beta)
 
     @property
     def unasked(self) -> int:

@@ -24,7 +24,7 @@ from partita.errors import (
     InvalidState,
     StreamForked,
     check,
-    unchained,
+    raise_without_cause,
 )
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
 from partita.local.question import KINDS, randomizer_from, randomizer_kind
@@ -346,7 +346,7 @@ class Universe:
         rule, fix = "must make a number of every row of the universe", "check it on each of them"
         failure, rows = InvalidParameter(name, rule, given=None, fix=fix), self.rows
         with np.errstate(all="ignore"):
-            return unchained(
+            return raise_without_cause(
                 lambda: [one(rows[at : at + 1].copy()) for at in range(len(rows))], failure, Exception
             )
 

@@ -40,7 +40,7 @@ from partita.local.randomizer import (
     clamped,
     digest_of,
 )
-from partita.numbers import freeze, integer, one_of, rational
+from partita.numbers import check_choice, freeze, integer, rational
 
 if TYPE_CHECKING:
     from partita.arrays import Ints
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from partita.local.aggregate import Aggregator, FrequencyAggregator, MeanAggregator
     from partita.local.randomizer import Draws
     from partita.trusted.noise.laws import WordSource
-
 
 VERSION: Final = 1
 _LONGEST_ROUND: Final = 100
@@ -188,7 +187,7 @@ class Frequency(CellQuestion):
     randomizer: FrequencyRandomizer
 
     def __init__(self, domain: int | Domain, *, epsilon: object, kind: FrequencyKind = "auto") -> None:
-        one_of(kind, "kind", get_args(FrequencyKind))
+        check_choice(kind, "kind", get_args(FrequencyKind))
         size, exact = column_size(domain), check_epsilon(epsilon)
         kinds = _OFFERED if kind == "auto" else (kind,)
         made = [randomizer_kind(name)(size=size, epsilon=exact) for name in kinds]
@@ -255,7 +254,7 @@ class Mean(Question):
     randomizer: MeanRandomizer
 
     def __init__(self, low: object, high: object, *, epsilon: object, kind: MeanKind = "auto") -> None:
-        one_of(kind, "kind", get_args(MeanKind))
+        check_choice(kind, "kind", get_args(MeanKind))
         exact = check_epsilon(epsilon)
         laws = [law(epsilon=exact) for law in _OF_NUMBERS if kind in ("auto", law.kind)]
         self._fill(low, high, min(laws, key=lambda law: law.largest_variance))
@@ -605,7 +604,7 @@ def randomizer_from(description: object) -> Randomizer:
     return made
 
 
-def question_read(text: str | bytes) -> Question:
+def parse_question(text: str | bytes) -> Question:
     """The question written as JSON text."""
     try:
         description = json.loads(text)

@@ -21,8 +21,8 @@ from partita.local.aggregate import Aggregator
 from partita.local.columns import check_column, count_supports, domain_ends
 from partita.local.estimates import implausible_cells, implausible_total, mean_bounds, warn_of_forgery
 from partita.local.ranges import CellTree, Levels, Mixture, Range, Rectangles, ViewQuestion
-from partita.numbers import failure, one_of, rational
-from partita.public.axis.shrinkage import shared_out
+from partita.numbers import check_choice, check_probability, rational
+from partita.public.axis.shrinkage import project_on_totals
 
 AskedView = TypeVar("AskedView", bound=ViewQuestion)
 _UNKNOWN: Final = 1e6  # the variance of the shares of a view that nobody reported
@@ -119,7 +119,7 @@ class RangeEstimate:
     def special(self, name: str) -> Answer:
         """The share of people in a special cell of the domain."""
         specials = () if isinstance(self.question.domain, int) else self.question.domain.specials
-        cell = self.question.ordinary + specials.index(one_of(name, "name", specials))
+        cell = self.question.ordinary + specials.index(check_choice(name, "name", specials))
         return self._share((cell, cell))
 
     def quantile(self, q: float) -> object:
@@ -132,7 +132,7 @@ class RangeEstimate:
         Where the error may be all that lies above the quantile, the interval reaches to the end of the line,
         also if no report comes from there.
         """
-        normal = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+        normal = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         share = float(rational(q, "q"))
         [cell] = self._quantile_cells([share])
         error = max(self._share((0, end)).error for end in (cell - 1, cell))
@@ -585,7 +585,7 @@ def top_down(table: Floats, branchings: tuple[int, ...]) -> Floats:
 def _divide_shares(children: Floats, parents: Floats, axis: int, branching: int) -> Floats:
     """The shares of parents among their children along one axis; a child that does not exist gets nothing."""
     last = np.moveaxis(_pad_siblings(children, axis, branching, -np.inf), axis, -1)
-    rows = shared_out(last.reshape(-1, branching), np.moveaxis(parents, axis, -1).ravel())
+    rows = project_on_totals(last.reshape(-1, branching), np.moveaxis(parents, axis, -1).ravel())
     divided = np.moveaxis(rows.reshape(last.shape), -1, axis)
     return divided[tuple(slice(length) for length in children.shape)]
 

@@ -36,14 +36,13 @@ from partita.local.randomizer import (
     Randomizer,
     check_epsilon,
 )
-from partita.numbers import freeze, integer, one_of
+from partita.numbers import check_choice, freeze, integer
 
 if TYPE_CHECKING:
     from partita.arrays import Ints
     from partita.domain.base import Domain
     from partita.local.range_estimates import RangeAggregator, RectangleAggregator
     from partita.trusted.noise.laws import WordSource
-
 
 Levels = tuple[int, ...]
 MOST_BRANCHES: Final = 64
@@ -419,7 +418,7 @@ class Mixture(LocalLaw):
     parts: tuple[FrequencyRandomizer, ...]
 
     def __post_init__(self) -> None:
-        freeze(self, views=checked_views(self.views))
+        freeze(self, views=check_report_views(self.views))
         pairs = zip(self.views, self.parts, strict=False)
         fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
         rule = "must have a randomizer for each view, all of one epsilon"
@@ -428,8 +427,8 @@ class Mixture(LocalLaw):
     @classmethod
     def of(cls, views: Sequence[ReportView], *, epsilon: object, kind: ViewKind = "auto") -> Self:
         """The mixture with a randomizer of this kind for each view."""
-        one_of(kind, "kind", VIEW_KINDS)
-        exact, own = check_epsilon(epsilon), checked_views(views)
+        check_choice(kind, "kind", VIEW_KINDS)
+        exact, own = check_epsilon(epsilon), check_report_views(views)
         size = _check_space(own)
         parts = tuple(Frequency(view.size, epsilon=exact, kind=kind).randomizer for view in own)
         return cls(size=size, epsilon=exact, views=own, parts=parts)
@@ -440,7 +439,7 @@ class Mixture(LocalLaw):
         frequencies = tuple(part for part in parts if isinstance(part, FrequencyRandomizer))
         rule = "must be randomizers of cells"
         check(len(frequencies) == len(parts) and parts, "parts", rule, given=None, fix=_WRITTEN)
-        own = checked_views(views)
+        own = check_report_views(views)
         return cls(size=_check_space(own), epsilon=frequencies[0].epsilon, views=own, parts=frequencies)
 
     @cached_property
@@ -492,7 +491,7 @@ class Mixture(LocalLaw):
         return lambda x, draws: start + part.sample(view.node(x), draws)
 
 
-def checked_views(views: Iterable[object]) -> tuple[ReportView, ...]:
+def check_report_views(views: Iterable[object]) -> tuple[ReportView, ...]:
     """The views made anew from their numbers.
 
     A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints
 from partita.errors import check
-from partita.numbers import integer, one_of, rational
+from partita.numbers import check_choice, integer, rational
 from partita.pan.sketch import (
     WORD,
     Coin,
@@ -26,7 +26,6 @@ from partita.pan.sketch import (
     Sketch,
     Universe,
     Variant,
-    bits_of,
     chances,
     encode_id,
     erase_after,
@@ -39,6 +38,7 @@ from partita.pan.sketch import (
     read_fraction,
     state_coin,
     sum_reach,
+    unpack_bits,
 )
 from partita.public.bounds import laplace_variance
 from partita.public.streams import CounterTerms
@@ -67,7 +67,7 @@ class BitSketch(Sketch):
         noise: Noise,
     ) -> None:
         super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
-        self.variant: Variant = one_of(variant, "variant", get_args(Variant))
+        self.variant: Variant = check_choice(variant, "variant", get_args(Variant))
         if output_share is None and variant == "book":
             output_share = Fraction(1, 2)
         self._shares = EpochShares.choose(
@@ -126,7 +126,7 @@ class BitSketch(Sketch):
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         self._restore_plan(fields["plan"])
-        self._bits[:] = bits_of(fields["bits"], self._bits.size)
+        self._bits[:] = unpack_bits(fields["bits"], self._bits.size)
 
 
 def bit_variance(coin: Coin) -> float:
@@ -218,11 +218,11 @@ class Density(ListedSketch, BitSketch):
 
     def expected_error(self, name: str = "density") -> float:
         """At least the standard error of a release, known beforehand."""
-        one_of(name, "name", self.names)
+        check_choice(name, "name", self.names)
         return self._readout.error(self.output)
 
     def _measure(self, name: str) -> Callable[[], Answer]:
-        one_of(name, "name", self.names)
+        check_choice(name, "name", self.names)
         readout = self._readout
 
         def measure() -> Answer:
@@ -252,7 +252,7 @@ class Density(ListedSketch, BitSketch):
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, *universe = fields["shape"]
         known = Universe.unpack(universe)
-        bits_of(fields["bits"], known.size)  # before memory is taken for a universe of this size
+        unpack_bits(fields["bits"], known.size)  # before memory is taken for a universe of this size
         plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
         return cls._make_for(known, variant=read_choice(variant, get_args(Variant)), **plan)
 
@@ -416,7 +416,7 @@ class Distinct(BitSketch):
 
     def expected_error(self, name: str = "distinct") -> float:
         """About the standard error if as many ids come as there are buckets."""
-        one_of(name, "name", self.names)
+        check_choice(name, "name", self.names)
         return self._occupancy.error(float(self.buckets))
 
     def _find(self, ids: Iterable[object]) -> Ints:
@@ -442,7 +442,7 @@ class Distinct(BitSketch):
         return places
 
     def _measure(self, name: str) -> Callable[[], Answer]:
-        one_of(name, "name", self.names)
+        check_choice(name, "name", self.names)
 
         def measure() -> Answer:
             ones = self._bits.reshape(self.levels, self.buckets).sum(axis=1)

@@ -32,7 +32,6 @@ from partita.pan.sketch import (
     Readout,
     Statistic,
     Universe,
-    bits_of,
     chances,
     erase_after,
     pack_bits,
@@ -41,10 +40,11 @@ from partita.pan.sketch import (
     read_fraction,
     state_coin,
     uniform,
+    unpack_bits,
     unpack_numbers,
 )
 from partita.public.bounds import laplace_variance
-from partita.public.streams import CounterTerms, misfit
+from partita.public.streams import CounterTerms, invalid_state
 from partita.trusted.noise.system import KERNEL, Noise
 from partita.trusted.streams.base import Fields
 
@@ -281,10 +281,10 @@ class SingerLaw:
 @lru_cache(maxsize=256)
 def best_law(epsilon: Fraction, least: int) -> SingerLaw:
     """The law with the least error among those that lose at most epsilon and tell `least` moves apart."""
-    return min((law_of(each, epsilon) for each in candidates(least)), key=lambda law: law.spread)
+    return min((make_law(each, epsilon) for each in candidates(least)), key=lambda law: law.spread)
 
 
-def law_of(chosen: DifferenceSet, epsilon: Fraction) -> SingerLaw:
+def make_law(chosen: DifferenceSet, epsilon: Fraction) -> SingerLaw:
     """The most telling law over a difference set that loses at most epsilon: rounded down, certified."""
     law = SingerLaw(chosen, threshold(epsilon, chosen.size, chosen.period - chosen.size))
     fix = "use a value such as 1"
@@ -569,7 +569,7 @@ class RampRegisters(ListedSketch):
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         numerator, denominator, *universe = fields["shape"]
         known, tops = Universe.unpack(universe), _check_tops(fields["tops"])
-        bits_of(fields["bits"], known.size * len(tops))  # before memory is taken for these tables
+        unpack_bits(fields["bits"], known.size * len(tops))  # before memory is taken for these tables
         plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
         return cls._make_for(known, tops=tops, **plan)
 
@@ -578,8 +578,8 @@ class RampRegisters(ListedSketch):
         size, shape = self._bits.size, self._bits.shape
         counters = unpack_numbers(fields["counters"], size, max(self.tops)).reshape(shape)
         if bool((counters >= np.array(self.tops)[:, np.newaxis]).any()):
-            raise misfit("hold numbers that a register has")
-        self._counters[:], self._bits[:] = counters, bits_of(fields["bits"], size).reshape(shape)
+            raise invalid_state("hold numbers that a register has")
+        self._counters[:], self._bits[:] = counters, unpack_bits(fields["bits"], size).reshape(shape)
 
 
 def _parts(statistic: Statistic) -> tuple[int, dict[int, int]]:

@@ -19,13 +19,20 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Bools, Ints
-from partita.errors import BudgetExceeded, HorizonReached, InvalidData, InvalidParameter, check, unchained
+from partita.errors import (
+    BudgetExceeded,
+    HorizonReached,
+    InvalidData,
+    InvalidParameter,
+    check,
+    raise_without_cause,
+)
 from partita.guarantee import UNLIMITED, Guarantee
 from partita.html import card
 from partita.local.randomizer import check_epsilon
 from partita.numbers import integer, rational
 from partita.public.bounds import half_width, laplace_variance
-from partita.public.streams import CounterTerms, misfit
+from partita.public.streams import CounterTerms, invalid_state
 from partita.trusted.noise.laws import KernelWords, Real, enclose, flags, integers_below, precision
 from partita.trusted.noise.system import KERNEL, LARGEST_SCALE, SMALLEST_SCALE, Noise
 from partita.trusted.streams.base import Stepping
@@ -331,7 +338,7 @@ def iterate_ids(ids: object) -> Iterator[object]:
     failure = InvalidData("ids", "must be a list or an array of ids", fix="pass [id] for one id")
     if isinstance(listed, (str, bytes)):
         raise failure
-    return unchained(lambda: iter(listed), failure, Exception)
+    return raise_without_cause(lambda: iter(listed), failure, Exception)
 
 
 def _whole_below(ids: NDArray[Any], size: int) -> Bools:
@@ -559,7 +566,7 @@ class Sketch(Stepping):
         releases, epochs, left = row
         lowest, highest = (0, 0) if self._over else (1, self.releases)
         if (releases, epochs) != (self.releases, self.epochs) or not lowest <= left <= highest:
-            raise misfit("hold an epoch")
+            raise invalid_state("hold an epoch")
         self._left = left
 
 
@@ -601,7 +608,7 @@ def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
     return _words(np.packbits(bits))
 
 
-def bits_of(row: Sequence[int], size: int) -> NDArray[np.bool_]:
+def unpack_bits(row: Sequence[int], size: int) -> NDArray[np.bool_]:
     """So many bits, if that is what was packed."""
     data = _bytes(row, -(-size // 8))
     return np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=size).astype(np.bool_)
@@ -617,21 +624,21 @@ def unpack_numbers(row: Sequence[int], size: int, count: int) -> NDArray[np.int6
     kind = _type_of(count)
     numbers = np.frombuffer(_bytes(row, size * kind.itemsize), dtype=kind).astype(np.int64)
     if numbers.max(initial=0) >= count:
-        raise misfit("hold numbers that a register has")
+        raise invalid_state("hold numbers that a register has")
     return numbers
 
 
 def read_choice(index: int, choices: Sequence[Choice]) -> Choice:
     """The choice with this number."""
     if not 0 <= index < len(choices):
-        raise misfit("hold a choice that there is")
+        raise invalid_state("hold a choice that there is")
     return choices[index]
 
 
 def read_fraction(numerator: int, denominator: int) -> Fraction:
     """A positive fraction."""
     if not numerator > 0 < denominator:
-        raise misfit("hold positive shares")
+        raise invalid_state("hold positive shares")
     return Fraction(numerator, denominator)
 
 
@@ -646,7 +653,7 @@ def _words(table: NDArray[Any]) -> NDArray[np.int64]:
 
 def _bytes(row: Sequence[int], length: int) -> bytes:
     if len(row) != -(-length // 8):
-        raise misfit("hold its whole table")
+        raise invalid_state("hold its whole table")
     return np.array(row, dtype="<i8").tobytes()[:length]
 
 

@@ -134,7 +134,7 @@ def figure(number: float) -> str:
     return f"{number:,.0f}" if 100 <= abs(number) < 1e15 else f"{round(number, 1) + 0.0:.3g}"
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """The text itself, or as much of it as fits, with dots behind it.
 
     >>> shortened("northernmost", 8)
@@ -167,7 +167,7 @@ def format_excerpt(names: Sequence[str], length: int, row: Callable[[int], Seque
     2       4
     """
     rows = [names, *shortlist(length, row)]
-    return table(([shortened(str(entry), 25) for entry in row] for row in rows), left=0)
+    return table(([shorten(str(entry), 25) for entry in row] for row in rows), left=0)
 
 
 LONGEST: Final = 60
@@ -194,7 +194,7 @@ def view_card(view: ViewFacts, declared: Mapping[str, Domain], **facts: object) 
         ("why", view.why or None),
         ("promise", promise(view.guarantee)),
         *facts.items(),
-        *((shortened(column, LONGEST), values_of(domain)) for column, domain in declared.items()),
+        *((shorten(column, LONGEST), describe_domain(domain)) for column, domain in declared.items()),
     ]
     return card(type(view).__name__, lines)
 
@@ -204,9 +204,9 @@ def promise(guarantee: Guarantee | None) -> str:
     return "none: made with injected noise" if guarantee is None else str(guarantee)
 
 
-def values_of(domain: Domain) -> str:
+def describe_domain(domain: Domain) -> str:
     """What a column may hold."""
-    return shortened(repr(domain), LONGEST)
+    return shorten(repr(domain), LONGEST)
 
 
 # Long work that somebody else may stop.
@@ -238,7 +238,7 @@ class Stop:
 _current: Final[ContextVar[Stop | None]] = ContextVar("stop", default=None)
 
 
-def stoppable(stop: Stop, work: Callable[[], Result]) -> Result:
+def run_stoppable(stop: Stop, work: Callable[[], Result]) -> Result:
     """What the work makes; it ends at its next checkpoint once `stop` is set, also before it begins.
 
     >>> stop = Stop()

@@ -274,7 +274,7 @@ def sum_signs(runs: Iterable[Run]) -> list[tuple[int, int]]:
     return found
 
 
-def laid_over(runs: Iterable[Run]) -> Iterator[Run]:
+def overlay_runs(runs: Iterable[Run]) -> Iterator[Run]:
     """Disjoint runs and the sum of the signs on each, where that is not zero.
 
     >>> list(laid_over([(2, 9, 1), (4, 6, -1)]))

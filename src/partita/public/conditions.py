@@ -28,9 +28,9 @@ from partita.domain.base import Domain, Encoded, Position, Special
 from partita.domain.category import Category
 from partita.domain.numeric import Real
 from partita.errors import InvalidData, InvalidParameter, check
-from partita.numbers import one_of
+from partita.numbers import check_choice
 from partita.public.axis.base import Term
-from partita.public.base import shortened
+from partita.public.base import shorten
 
 BELOW: Final = Special.BELOW
 ABOVE: Final = Special.ABOVE
@@ -121,7 +121,7 @@ def _parse(value: object, closed: Closed) -> object:
 def _ends_of(column: str, closed: Ends) -> Closed:
     """Which ends belong to the ranges of a column: both, where a mapping does not name it."""
     chosen = closed.get(column, "both") if isinstance(closed, Mapping) else closed
-    return one_of(chosen, "closed", get_args(Closed))
+    return check_choice(chosen, "closed", get_args(Closed))
 
 
 def _check_no_shape(region: object) -> None:
@@ -208,7 +208,7 @@ def _find_members(domain: Domain, values: Iterable[object], name: str) -> CellSe
 def _check_within(domain: Domain, holds: object, name: str, given: object) -> None:
     """Raise unless single values lie within the declared bounds: beyond them nothing tells values apart."""
     if not holds:
-        rule = f"must lie within the declared bounds, as the column is {shortened(repr(domain), 100)}"
+        rule = f"must lie within the declared bounds, as the column is {shorten(repr(domain), 100)}"
         fix = "ask for the special cell below or above, or for a range with an open end"
         raise InvalidParameter(name, rule, given=given, fix=fix)
 
@@ -282,7 +282,7 @@ def _encode_ends(domain: Domain, values: object, name: str) -> Encoded:
         encoded = _round_as_decimals(domain, values, encoded)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
     if bool(unreadable.any()) or _has_no_bounds(values):
-        rule = f"must hold values that a column {shortened(repr(domain), 60)} can have"
+        rule = f"must hold values that a column {shorten(repr(domain), 60)} can have"
         fix = "pass values as the column has them, None for an open end"
         raise InvalidParameter(name, rule, given=values, fix=fix)
     return encoded

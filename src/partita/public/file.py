@@ -44,7 +44,7 @@ from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
-from partita.storage import FilePath, Temporary, checked_path, new_file, read_file
+from partita.storage import FilePath, Temporary, check_path, new_file, read_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -212,7 +212,7 @@ def reserve(path: FilePath, *, overwrite: bool = False) -> Temporary:
     With `with reserve(path) as place:` do what is costly, then `place.write(encode(release))` and
     `place.commit()`.
     """
-    return Temporary(checked_path(path), overwrite=overwrite)
+    return Temporary(check_path(path), overwrite=overwrite)
 
 
 def load(path: FilePath, *, largest: int = LARGEST) -> Release:
@@ -226,22 +226,22 @@ def load(path: FilePath, *, largest: int = LARGEST) -> Release:
 
 def encode(release: Release, *, signature: bytes | None = None) -> bytes:
     """The bytes of the file."""
-    return packed(Stored.of(release), signature=signature)
+    return pack(Stored.of(release), signature=signature)
 
 
 def decode(data: bytes, *, largest: int = LARGEST) -> Release:
     """The release in these bytes of a file."""
-    stored, _ = unpacked(data, largest=largest)
+    stored, _ = unpack(data, largest=largest)
     return stored.release()
 
 
-def packed(stored: Stored, *, signature: bytes | None) -> bytes:
+def pack(stored: Stored, *, signature: bytes | None) -> bytes:
     """A release that was taken apart, as the bytes of a file."""
     metadata = {SPEC: to_canonical(stored.spec)} | ({SIGNATURE: signature} if signature else {})
     return to_parquet(columns_of(stored.spec), stored.values, metadata)
 
 
-def unpacked(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
+def unpack(data: bytes, *, largest: int) -> tuple[Stored, bytes | None]:
     """What a file holds, if it agrees with its checksum, and its signature, if it has one."""
     found = layout(data)
     metadata = found.metadata
@@ -287,7 +287,7 @@ def sign(path: FilePath, private_key: FilePath, *, largest: int = LARGEST) -> No
     A signature that was there before is replaced.
     """
     key = _read_key(private_key, private=True)
-    stored, _ = unpacked(read_file(path, largest=largest), largest=largest)
+    stored, _ = unpack(read_file(path, largest=largest), largest=largest)
     stored.release()
     signature = to_canonical(
         {
@@ -296,8 +296,8 @@ def sign(path: FilePath, private_key: FilePath, *, largest: int = LARGEST) -> No
             "signature": key.sign(_message(stored)).hex(),
         }
     )
-    with Temporary(checked_path(path), overwrite=True) as temporary:
-        temporary.write(packed(stored, signature=signature))
+    with Temporary(check_path(path), overwrite=True) as temporary:
+        temporary.write(pack(stored, signature=signature))
         temporary.commit()
 
 
@@ -309,7 +309,7 @@ def verify(path: FilePath, public_key: FilePath, *, largest: int = LARGEST) -> R
     from cryptography.exceptions import InvalidSignature
 
     key = _read_key(public_key, private=False)
-    stored, signature = unpacked(read_file(path, largest=largest), largest=largest)
+    stored, signature = unpack(read_file(path, largest=largest), largest=largest)
     if signature is None:
         raise _refuse_signature("is missing")
     given = entries(from_canonical(signature), ("algorithm", "public_key", "signature"))

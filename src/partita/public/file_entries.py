@@ -24,7 +24,7 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.axis.base import AxisRelease, Json, Parts, Specials
 from partita.public.base import Provenance
 from partita.public.boxes.base import BoxRelease
-from partita.public.queries.language import queries_from
+from partita.public.queries.language import read_queries
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
 from partita.public.sums.base import SumRelease
@@ -358,7 +358,7 @@ def _of_type(value: object, kind: type[Kind], rule: str) -> Kind:
 Published: TypeAlias = AnyView | SumView | QueryView
 
 
-def published(
+def join_views(
     views: Iterable[AnyView], sums: Iterable[SumView], queries: QueryView | None
 ) -> tuple[Published, ...]:
     """All views: those of counts first, then those of sums, then that of queries."""
@@ -426,7 +426,7 @@ def form_of(view: Entry | Published) -> ViewForm:
     return FORMS[type(view)]
 
 
-def about(view: Published) -> dict[str, Json]:
+def describe_view(view: Published) -> dict[str, Json]:
     """The entries that say what a view is about."""
     return {name: entry for name, entry in form_of(view).about(view).items() if name != "specials"}
 
@@ -440,20 +440,20 @@ def view_name(columns: Sequence[str]) -> str:
     return " x ".join(columns)
 
 
-def described(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
+def describe_columns(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
     """The entries that say what a view is about: one column and its domain, or several."""
     if len(columns) == 1:
         return {"column": columns[0], "domain": _plain(domains[0])}
     return _together(columns, domains)
 
 
-def sums_described(keys: Sequence[str], column: str, declared: Mapping[str, Domain]) -> dict[str, Json]:
+def describe_sums(keys: Sequence[str], column: str, declared: Mapping[str, Domain]) -> dict[str, Json]:
     """The entries that say what a view of sums is about."""
     summed: dict[str, Json] = {"column": column, "domain": _plain(declared[column])}
     return {"sum": summed, **_together(keys, [declared[key] for key in keys])}
 
 
-def queries_described(queries: Queries, columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
+def describe_queries(queries: Queries, columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
     """The entries that say what a view of queries is about."""
     return {"queries": queries.to_json(), **_together(columns, domains)}
 
@@ -533,7 +533,7 @@ def _sum_name(view: Entry) -> str:
 def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryView:
     declared = _declared(view, least=1)
     columns, domains = tuple(declared), tuple(declared.values())
-    queries, universe = queries_from(view["queries"]), Universe(columns, domains)
+    queries, universe = read_queries(view["queries"]), Universe(columns, domains)
     answers = WorkloadRelease.of_kind(text(view["kind"])).from_parts(
         parts, guarantee_from(view["guarantee"]), queries, universe
     )
@@ -545,7 +545,7 @@ FORMS: Final[Mapping[type, ViewForm]] = {
         NUMBERS,
         "queries",
         ("queries", "columns", "domains"),
-        lambda view: queries_described(view.queries, view.columns, view.domains),
+        lambda view: describe_queries(view.queries, view.columns, view.domains),
         lambda view: view.answers,
         lambda view: QUERIES,
         _query_view,
@@ -554,7 +554,7 @@ FORMS: Final[Mapping[type, ViewForm]] = {
         NUMBERS,
         "sum",
         ("sum", "columns", "domains"),
-        lambda view: sums_described(view.keys, view.column, view.declared),
+        lambda view: describe_sums(view.keys, view.column, view.declared),
         lambda view: view.sums,
         _sum_name,
         _sum_view,
@@ -563,7 +563,7 @@ FORMS: Final[Mapping[type, ViewForm]] = {
         SEVERAL,
         "columns",
         ("columns", "domains"),
-        lambda view: described(view.columns, view.domains),
+        lambda view: describe_columns(view.columns, view.domains),
         lambda view: view.boxes,
         lambda view: view_name(_columns(view, least=2)),
         _box_view,
@@ -572,7 +572,10 @@ FORMS: Final[Mapping[type, ViewForm]] = {
         VERSION,
         "column",
         ("column", "domain", "specials"),
-        lambda view: {**described([view.column], [view.domain]), "specials": specials_entries(view.specials)},
+        lambda view: {
+            **describe_columns([view.column], [view.domain]),
+            "specials": specials_entries(view.specials),
+        },
         lambda view: view.axis,
         lambda view: text(view["column"]),
         _column_view,

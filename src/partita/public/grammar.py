@@ -31,7 +31,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, NoReturn, final
 
 from partita.errors import InvalidParameter, check
-from partita.numbers import failure, rational
+from partita.numbers import check_probability, rational
 from partita.public.conditions import OneOf, Range
 from partita.public.questions import (
     KINDS,
@@ -253,7 +253,9 @@ class _Reader:
             case Type.SHARE:
                 place = self._text.token.place
                 share = self._text.value("a share such as 0.5")
-                return {parameter.name: failure(share, f"share at character {place} of the question")}
+                return {
+                    parameter.name: check_probability(share, f"share at character {place} of the question")
+                }
             case Type.BINS:
                 return {parameter.name: self._number_of_bins()}
             case Type.VALUES:

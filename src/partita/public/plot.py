@@ -22,7 +22,7 @@ from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.html import kernel
 from partita.public.boxes.base import Scale, new_axes
-from partita.public.results import Bins, Cdf, Heat, bins_of, cdf, even_bins
+from partita.public.results import Bins, Cdf, Heat, cdf, even_bins, make_bins
 from partita.public.views import OrderedColumn
 
 CONFIDENT: Final = 1.96
@@ -39,7 +39,7 @@ def plot(line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str 
 
     There are at most `bins` bins, of nearly equally many cells.
     """
-    table = bins_of(line, even_bins(line.axis.size, bins))
+    table = make_bins(line, even_bins(line.axis.size, bins))
     axes = new_axes() if axes is None else axes
     scale = Scale(line.domain, table.lows, table.highs)
     width = _APART if scale.natural is None else np.diff(scale.edges)
@@ -75,7 +75,7 @@ def _counts_and_bars(table: Bins) -> tuple[Floats, Floats]:
     return np.maximum(0.0, table.counts.values), CONFIDENT * table.counts.error
 
 
-def wanted(interactive: bool | None, axes: Any) -> bool:
+def is_interactive(interactive: bool | None, axes: Any) -> bool:
     """Whether a picture shall be interactive: if asked for, else in a notebook that has plotly.
 
     Axes are those of matplotlib, and go with no other picture.
@@ -89,7 +89,7 @@ def wanted(interactive: bool | None, axes: Any) -> bool:
 
 def line_figure(line: OrderedColumn, *, bins: int = 60, dataset: str | None = None) -> Any:
     """The histogram of a column with 95% bars; a button turns it into the counts up to each value."""
-    table = bins_of(line, even_bins(line.axis.size, bins))
+    table = make_bins(line, even_bins(line.axis.size, bins))
     scale = Scale(line.domain, table.lows, table.highs, milliseconds)
     upto = cdf(line, table.highs)
     drawn = [_bars(table, scale), _steps(upto, scale)]
@@ -104,7 +104,7 @@ def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
     """A field for every pair of bins, which tells its count and its error when it is pointed at."""
     scales = list(map(partial(Scale, calendar=milliseconds), heat.domains, heat.lows, heat.highs))
     counts, darkest = _shades(heat)
-    field = graphs().Heatmap(
+    field = import_plotly().Heatmap(
         x=scales[0].edges,
         y=scales[1].edges,
         z=counts,
@@ -124,7 +124,7 @@ def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
 
 def figure_of(traces: Sequence[Any], words: str) -> Any:
     """A figure of these traces under a title, on the ground of the page."""
-    figure = graphs().Figure(traces)
+    figure = import_plotly().Figure(traces)
     clear = "rgba(0, 0, 0, 0)"
     figure.update_layout(
         title={"text": as_text(words), "font": {"size": 14}},
@@ -147,7 +147,7 @@ def as_text(words: object) -> str:
     return escape(str(words), quote=False)
 
 
-def graphs() -> Any:
+def import_plotly() -> Any:
     """The graph objects of plotly, if it is there."""
     try:
         return import_module("plotly.graph_objects")
@@ -171,7 +171,7 @@ def milliseconds(values: Sequence[datetime.date]) -> list[float]:
 def _bars(table: Bins, scale: Scale) -> Any:
     counts, half = _counts_and_bars(table)
     words = map(_between, table.lows, table.highs)
-    return graphs().Bar(
+    return import_plotly().Bar(
         name="histogram",
         x=_middles(scale),
         y=counts,
@@ -186,7 +186,7 @@ def _bars(table: Bins, scale: Scale) -> Any:
 def _steps(upto: Cdf, scale: Scale) -> Any:
     half = CONFIDENT * upto.counts.error
     words = (f"up to {as_text(value)}" for value in upto.values)
-    return graphs().Scatter(
+    return import_plotly().Scatter(
         name="up to each value",
         x=scale.edges[1:] if scale.natural is not None else _middles(scale),
         y=upto.counts.values,

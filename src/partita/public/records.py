@@ -28,16 +28,16 @@ Shown: TypeAlias = Mapping[str, Any]
 Line: TypeAlias = Sequence[str]
 
 
-def plain(value: object) -> object:
+def to_plain(value: object) -> object:
     """A value as JSON can hold it: exact numbers and dates as text, numbers that are not finite as null.
 
     >>> plain({"epsilon": Fraction(1, 3), "high": math.inf})
     {'epsilon': '1/3', 'high': None}
     """
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): to_plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
+        return [to_plain(entry) for entry in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, (Fraction, Decimal, date)):
@@ -270,14 +270,15 @@ ANSWERS: Final = TableResult(
 def view_records(release: Release) -> list[Record]:
     """Which columns were published together, by which mechanism, and why; sums by their keys, and queries."""
     return [
-        {"view": named(view), "columns": view.columns, "mechanism": view.mechanism, "why": view.why}
+        {"view": name_view(view), "columns": view.columns, "mechanism": view.mechanism, "why": view.why}
         for view in release.published
     ]
 
 
-def named(view: Published) -> str:
+def name_view(view: Published) -> str:
     """The name of a view."""
-    from partita.public.file_entries import about, form_of
+    from partita.public.file_entries import describe_view as about
+    from partita.public.file_entries import form_of
 
     return form_of(view).name(about(view))
 

@@ -20,13 +20,13 @@ from partita.domain.base import Domain
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.axis.curve import Curve, apportion
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
 from partita.public.conditions import Ends, Where, is_single, parse_conditions
-from partita.public.file_entries import Published, published
-from partita.public.plot import heat_figure, line_figure, plot, plot_heat, wanted
+from partita.public.file_entries import Published, join_views
+from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
@@ -34,17 +34,17 @@ from partita.public.results import (
     Cdf,
     Heat,
     Quantile,
-    bins_of,
     cdf,
     check_bin_numbers,
     even_bins,
+    make_bins,
     make_heat,
     quantiles,
     total,
 )
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
-from partita.public.views import BoxView, ScaledView, Slice, View, columns_of, having
+from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
 from partita.public.workload.release import QueryView
 
 MOST_ROWS: Final = 10**7
@@ -95,17 +95,17 @@ class Release:
     @property
     def published(self) -> tuple[Published, ...]:
         """Every view: those of counts, then those of sums, then that of queries."""
-        return published(self.views, self.sums, self.queries)
+        return join_views(self.views, self.sums, self.queries)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that can be asked for, each once."""
-        return columns_of(self.views)
+        return list_columns(self.views)
 
     def view(self, *columns: str) -> AnyView:
         """What was released about these columns: the view of fewest columns that has all of them."""
         self._check_counts()
-        return having(self.views, columns)
+        return find_view(self.views, columns)
 
     def count(
         self,
@@ -266,7 +266,7 @@ class Release:
         """
         if not isinstance(second, str):
             line = self.slice(column, where, closed=closed, **columns)
-            return bins_of(line, bins if second is None else second)
+            return make_bins(line, bins if second is None else second)
         conditions = parse_conditions(where, columns, closed)
         view = self._find_view(column, second, *conditions)
         _check_distinct((column, second), conditions)
@@ -336,13 +336,15 @@ class Release:
         of values is several ranges or boxes. Sums have bounds of their own, and so have answers to queries.
         """
         self._check_counts()
-        share = float(failure(beta)) / len(self.views)
+        share = float(check_probability(beta)) / len(self.views)
         return max(view.error(share) for view in self._scaled)
 
     def report(self, beta: float = 0.05) -> str:
         """What was released, from which public facts, with which guarantee, cost and error."""
         error = self.error(beta) if self.views else None
-        return report(self.published, self.guarantee, self.provenance, beta=float(failure(beta)), error=error)
+        return report(
+            self.published, self.guarantee, self.provenance, beta=float(check_probability(beta)), error=error
+        )
 
     def citation(self) -> str:
         """BibTeX entries for the library and the papers behind the release."""
@@ -367,7 +369,7 @@ class Release:
         Conditions on other columns say which rows are counted. It is interactive if that is asked for,
         and by itself in a notebook that has plotly; not on axes of yours.
         """
-        dataset, interactive = self.provenance.dataset, wanted(interactive, axes)
+        dataset, interactive = self.provenance.dataset, is_interactive(interactive, axes)
         if second is None:
             line, number = self.slice(column, where, closed=closed, **columns), cast(int, bins)
             if interactive:
@@ -406,7 +408,7 @@ class Release:
     def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
         self._check_counts()
-        return having(self._scaled, columns)
+        return find_view(self._scaled, columns)
 
     def _check_counts(self) -> None:
         rule = "must be one whose counts were released, and this release has none"
@@ -439,7 +441,7 @@ class Release:
         self._check_counts()
         columns = *region.columns, *conditions
         wide = [view for view in self._scaled if isinstance(view.view, BoxView)]
-        return having([view for view in wide if {*columns} <= {*view.columns}] or self._scaled, columns)
+        return find_view([view for view in wide if {*columns} <= {*view.columns}] or self._scaled, columns)
 
     @cached_property
     def _scaled(self) -> tuple[ScaledView, ...]:
@@ -498,7 +500,7 @@ def synthesize_rows(views: Sequence[AnyView], rows: int) -> dict[str, list[objec
         checkpoint()
         if not found.keys() >= set(view.columns):
             found = _synthesize_view(view, rows) | found
-    return {column: found[column] for column in columns_of(views)}
+    return {column: found[column] for column in list_columns(views)}
 
 
 def _synthesize_view(view: AnyView, rows: int) -> dict[str, list[object]]:

@@ -18,11 +18,11 @@ from partita.domain.category import Category
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus
-from partita.public.base import LONGEST, Provenance, ReleaseKind, figure, promise, shortened, values_of
+from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
 from partita.public.file_entries import Published, domains_of, form_of, view_name
-from partita.public.results import AnyView, Bins, bins_of, total
+from partita.public.results import AnyView, Bins, make_bins, total
 from partita.public.sums.view import SumView
-from partita.public.views import BoxView, OrderedColumn, View, columns_of
+from partita.public.views import BoxView, OrderedColumn, View, list_columns
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: b
 
     Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
     """
-    table = bins_of(line, bins)
+    table = make_bins(line, bins)
     labels, numbers = _align(_ranges(table)), _numbers(table, "+-" if ascii_only else "±")
     longest = max(_SHORTEST_BAR, width - len(labels[0]) - max(map(len, numbers)) - _GAPS)
     values = table.counts.values.tolist()
@@ -54,7 +54,7 @@ def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: b
 
 def _ranges(table: Bins) -> Iterator[str]:
     for ends in zip(table.lows, table.highs, strict=True):
-        low, high = (shortened(str(end), _LONGEST_VALUE) for end in ends)
+        low, high = (shorten(str(end), _LONGEST_VALUE) for end in ends)
         yield low if low == high else f"{low} to {high}"
 
 
@@ -200,14 +200,14 @@ def _columns(release: Release) -> Iterator[Row]:
     """Each column with a picture of the rows that have a value of it, from the first value to the last."""
     for column in release.columns[:_MOST_COLUMNS]:
         line = release.slice(column)
-        drawn = bars(bins_of(line, _DRAWN).counts.values.tolist())
-        yield shortened(column, LONGEST), values_of(line.domain), drawn, number(line.axis.curve.total)
+        drawn = bars(make_bins(line, _DRAWN).counts.values.tolist())
+        yield shorten(column, LONGEST), describe_domain(line.domain), drawn, number(line.axis.curve.total)
 
 
 def _name(view: Published) -> str:
     if isinstance(view, QueryView):
-        return shortened(f"{len(view):,} queries of {view_name(view.columns)}", LONGEST)
-    return shortened(view.name if isinstance(view, SumView) else view_name(view.columns), LONGEST)
+        return shorten(f"{len(view):,} queries of {view_name(view.columns)}", LONGEST)
+    return shorten(view.name if isinstance(view, SumView) else view_name(view.columns), LONGEST)
 
 
 # --- views that fit together -------------------------------------------------------------------
@@ -343,7 +343,7 @@ def _contents(published: Sequence[Published]) -> Iterator[str]:
     """What a release holds, in a few words each."""
     views = [view for view in published if isinstance(view, AnyView)]
     if views:
-        yield f"noisy counts along {', '.join(columns_of(views))}"
+        yield f"noisy counts along {', '.join(list_columns(views))}"
     summed = dict.fromkeys(view.column for view in published if isinstance(view, SumView))
     if summed:
         yield f"noisy sums of {', '.join(summed)}"
@@ -401,13 +401,13 @@ def _declare(view: Published) -> str:
     """What a view is about: its columns and their domains, or its queries."""
     if isinstance(view, SumView):
         by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
-        declared = f"Sums of {view.column}, declared as {shortened(repr(view.domain), _LONGEST_TEXT)}{by}."
+        declared = f"Sums of {view.column}, declared as {shorten(repr(view.domain), _LONGEST_TEXT)}{by}."
         return f"{declared} {_special_cells(view.column, view.specials)}"
     if isinstance(view, QueryView):
-        queries = shortened(str(view.queries), _LONGEST_TEXT)
+        queries = shorten(str(view.queries), _LONGEST_TEXT)
         return f"Answers to {_number_of_queries(view)} about {', '.join(view.columns)}: {queries}."
     columns = [
-        f"{column}, declared as {shortened(repr(domain), _LONGEST_TEXT)}: "
+        f"{column}, declared as {shorten(repr(domain), _LONGEST_TEXT)}: "
         f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
         for column, domain in zip(view.columns, view.domains, strict=True)
     ]

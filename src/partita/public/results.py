@@ -18,9 +18,9 @@ from partita.domain.base import Domain, Encoded, Special
 from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.html import Html, bars, card, field, grid, shortlist, span
-from partita.numbers import failure, integer, rational
+from partita.numbers import check_probability, integer, rational
 from partita.public.axis.base import Term
-from partita.public.base import checkpoint, figure, format_excerpt, shortened, table
+from partita.public.base import checkpoint, figure, format_excerpt, shorten, table
 from partita.public.conditions import Where, encode_values, is_single
 from partita.public.views import (
     Along,
@@ -30,8 +30,8 @@ from partita.public.views import (
     ScaledView,
     Slice,
     View,
-    box_terms,
     describe_conditions,
+    find_boxes,
 )
 
 MOST_BINS: Final = 2**20
@@ -74,17 +74,17 @@ class Bins:
         return self.lows[number], self.highs[number], *map(figure, counted)
 
 
-def bins_of(line: OrderedColumn, bins: int) -> Bins:
+def make_bins(line: OrderedColumn, bins: int) -> Bins:
     """The cells of a column in `bins` bins whose sizes differ by one cell at most.
 
     There are no more bins than cells. Where they lie follows from the domain alone.
     """
-    lows, highs = cells_of_bins(line.axis.size, bins)
+    lows, highs = find_bin_cells(line.axis.size, bins)
     counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs))
     return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
 
 
-def cells_of_bins(size: int, bins: int) -> tuple[UInts, UInts]:
+def find_bin_cells(size: int, bins: int) -> tuple[UInts, UInts]:
     """The first and the last cell of each bin of an axis of `size` cells."""
     number = min(integer(bins, "bins", low=1, high=MOST_BINS), size)
     edges = [size * i // number for i in range(number + 1)]
@@ -221,7 +221,7 @@ class Heat:
         return field(self._count(row, column), float(self.counts.values[row, column]) / most)
 
     def _label(self, side: int, number: int) -> str:
-        return "..." if number == _BETWEEN else shortened(str(self.lows[side][number]), _LONGEST)
+        return "..." if number == _BETWEEN else shorten(str(self.lows[side][number]), _LONGEST)
 
     def _count(self, row: int, column: int) -> str:
         return "..." if _BETWEEN in (row, column) else figure(self.counts.values[row, column])
@@ -236,7 +236,7 @@ def make_heat(scaled: ScaledView, columns: tuple[str, str], bins: object, where:
     numbers = view.columns.index(columns[0]), view.columns.index(columns[1])
     domains = view.domains[numbers[0]], view.domains[numbers[1]]
     cells = _bin_cells(domains, bins)
-    terms = box_terms(view.declared, where)
+    terms = find_boxes(view.declared, where)
     shape = len(cells[0][0]), len(cells[1][0])
     places = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     along = {}
@@ -261,7 +261,7 @@ def check_bin_numbers(bins: object) -> tuple[int, int]:
 
 def _bin_cells(domains: tuple[Domain, Domain], bins: object) -> list[tuple[UInts, UInts]]:
     pair = check_bin_numbers(bins)
-    cells = [cells_of_bins(domain.size, number) for domain, number in zip(domains, pair, strict=True)]
+    cells = [find_bin_cells(domain.size, number) for domain, number in zip(domains, pair, strict=True)]
     fits, given = len(cells[0][0]) * len(cells[1][0]) <= MOST_BINS, " by ".join(map(str, pair))
     check(fits, "bins", "must make at most 2^20 pairs", given=given, fix="pass fewer bins")
     return cells
@@ -321,7 +321,7 @@ class Quantile:
         B, no E(x) does, because 1-q and q add up to 1. Where single ranges have much better bounds than
         that, those are used.
         """
-        low, high = self._guaranteed_cells(float(failure(beta)))
+        low, high = self._guaranteed_cells(float(check_probability(beta)))
         return self._values(np.array([min(low, self.cell), max(high, self.cell)], np.uint64))
 
     def __repr__(self) -> str:
@@ -351,7 +351,7 @@ class Quantile:
         rest = axis.answer(Term(self.cell + 1, last)).error ** 2 if self.cell < last else 0.0
         everything = axis.answer(Term(0, last)).error ** 2
         deviation = math.sqrt(max(0.0, (1 - q) * upto + q * rest - q * (1 - q) * everything))
-        return NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2) * deviation
+        return NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2) * deviation
 
     def _guaranteed_cells(self, beta: float) -> tuple[int, int]:
         axis = self.line.axis

@@ -19,7 +19,7 @@ import numpy as np
 
 from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter, check
-from partita.numbers import integer, one_of
+from partita.numbers import check_choice, integer
 from partita.public.bounds import laplace_variances, log_moments, repeated_reach
 from partita.public.stream_trees import (
     ROUNDS,
@@ -40,7 +40,7 @@ from partita.public.stream_trees import (
     plan,
     shape_for,
 )
-from partita.public.streams import FAMILY, AnyOutput, Settings, horizon_of
+from partita.public.streams import FAMILY, AnyOutput, Settings, check_horizon
 
 
 class StreamErrors(Protocol):
@@ -69,7 +69,7 @@ def error_band(outputs: Sequence[AnyOutput], settings: Settings, beta: float) ->
 
 def errors_of(settings: Settings) -> StreamErrors | None:
     """The errors of a counter with these settings; None if they do not follow from public numbers."""
-    mechanism = FAMILY if settings.keys else one_of(settings.mechanism, "mechanism", tuple(_ERRORS))
+    mechanism = FAMILY if settings.keys else check_choice(settings.mechanism, "mechanism", tuple(_ERRORS))
     rate = settings.terms.rate
     rule, fix = "must give noise that can be drawn", "check the file"
     check(_LOWEST_RATE <= rate <= 1 / _LOWEST_RATE, "epsilon", rule, given=settings.epsilon, fix=fix)
@@ -337,7 +337,7 @@ class CounterErrors:
     @classmethod
     def of(cls, rate: Fraction, horizon: int | None) -> CounterErrors:
         """The errors of a counter over so many periods, or without a known end."""
-        first = first_epoch() if horizon is None else plan(horizon_of(horizon))
+        first = first_epoch() if horizon is None else plan(check_horizon(horizon))
         return cls(rate, [first], ends=horizon is not None)
 
     def noise(self, periods: int) -> NoiseSum:
@@ -531,8 +531,8 @@ class PanErrors:
     @classmethod
     def of(cls, rate: Fraction, horizon: int | None, *, variant: Variant = "default") -> PanErrors:
         """The errors of a live counter that was never looked at."""
-        shape = BLOCK_SHAPES[one_of(variant, "variant", tuple(BLOCK_SHAPES))]
-        known = None if horizon is None else horizon_of(horizon)
+        shape = BLOCK_SHAPES[check_choice(variant, "variant", tuple(BLOCK_SHAPES))]
+        known = None if horizon is None else check_horizon(horizon)
         first = shape(length=block_length(0, known), rate=rate, live=True)
         return cls(first, 0, np.zeros(PAN_CELLS, dtype=np.int64), known)
 
@@ -594,7 +594,7 @@ def _sliding_errors(rate: Fraction, horizon: int | None, *, window: object) -> S
 
 
 def _family_errors(rate: Fraction, horizon: int | None) -> StreamErrors:
-    return FamilyErrors(shape_for(horizon_of(horizon)), rate)
+    return FamilyErrors(shape_for(check_horizon(horizon)), rate)
 
 
 def _no_errors(rate: Fraction, horizon: int | None, **options: Any) -> None:

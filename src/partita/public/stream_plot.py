@@ -16,7 +16,7 @@ from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus, shortlist, span, whisker
 from partita.public.base import promise
 from partita.public.boxes.base import new_axes
-from partita.public.plot import as_text, figure_of, graphs, title
+from partita.public.plot import as_text, figure_of, import_plotly, title
 from partita.public.stream_errors import Running, error_band
 from partita.public.streams import AnyOutput, FamilyOutput, Output, Settings
 
@@ -212,8 +212,8 @@ def _traces(
     name = as_text(key or "published")
     if half is not None:
         shared = {"x": times, "mode": "lines", "line": {"width": 0, "shape": "hv"}, "legendgroup": name}
-        yield graphs().Scatter(y=values - half, name="at least", showlegend=False, **shared)
-        yield graphs().Scatter(
+        yield import_plotly().Scatter(y=values - half, name="at least", showlegend=False, **shared)
+        yield import_plotly().Scatter(
             y=values + half,
             name="at most",
             showlegend=False,
@@ -222,7 +222,7 @@ def _traces(
             **shared,
         )
     line = {"color": color, "width": 1.5, "shape": "hv"}
-    yield graphs().Scatter(x=times, y=values, name=name, mode="lines", line=line, legendgroup=name)
+    yield import_plotly().Scatter(x=times, y=values, name=name, mode="lines", line=line, legendgroup=name)
 
 
 def _clear(color: str) -> str:

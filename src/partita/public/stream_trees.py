@@ -22,7 +22,7 @@ import numpy as np
 from partita.arrays import Floats, Ints
 from partita.errors import check
 from partita.numbers import integer
-from partita.public.streams import LARGEST, horizon_of
+from partita.public.streams import LARGEST, check_horizon
 
 # ---- the centred tree of one counter ----
 
@@ -383,7 +383,7 @@ class CounterTree:
     """The nodes of a b-ary tree over a horizon, without its root: a period lies in one of each level."""
 
     def __init__(self, *, horizon: object, branching: object = 2, refine: object = False) -> None:
-        self.horizon = horizon_of(horizon)
+        self.horizon = check_horizon(horizon)
         self.branching = integer(branching, "branching", low=2, high=LARGEST)
         self.refine = bool(refine)
         self.levels = 1

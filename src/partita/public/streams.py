@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter, InvalidState, StreamError, StreamForked, check, check_type
 from partita.guarantee import Guarantee, Unit, positive_epsilon
-from partita.numbers import integer, one_of, rational
+from partita.numbers import check_choice, integer, rational
 from partita.storage import describe_os_error, sync_folder
 
 WIDTH: Final = 40
@@ -89,15 +89,15 @@ class CounterTerms:
             epsilon, change, contributions = bytes(row).decode().split()
             return cls.of(epsilon, change=int(change), contributions=int(contributions))
         except (ValueError, InvalidParameter):
-            raise misfit("hold terms") from None
+            raise invalid_state("hold terms") from None
 
 
-def horizon_of(horizon: object) -> int:
+def check_horizon(horizon: object) -> int:
     """The number of periods of a counter."""
     return integer(horizon, "horizon", low=1, high=LARGEST)
 
 
-def misfit(rule: str) -> InvalidState:
+def invalid_state(rule: str) -> InvalidState:
     """The error for a state that is not what it should be."""
     return InvalidState("state", f"must {rule}", fix="restore it from where it was stored")
 
@@ -146,7 +146,7 @@ class Schedule:
         return self.start + number * self.period
 
 
-def period_of(period: object) -> int:
+def parse_period(period: object) -> int:
     """The length of a period: "30s", "1m", "1h", "1d", "1w", or a number of seconds.
 
     >>> period_of("1m") == period_of(60) == 60 * SECOND
@@ -178,7 +178,7 @@ def nanoseconds(moment: object, name: str) -> int:
     return exact
 
 
-def moment_of(moment: int) -> datetime:
+def to_datetime(moment: int) -> datetime:
     """Nanoseconds as a datetime in UTC, down to the microsecond; the first or last there is, if beyond.
 
     >>> moment_of(90 * SECOND).isoformat()
@@ -274,9 +274,9 @@ class Settings:
         settings = cls(
             mechanism=mechanism,
             epsilon=str(terms.epsilon),
-            period=period_of(period),
+            period=parse_period(period),
             start=start,
-            horizon=None if horizon is None else horizon_of(horizon),
+            horizon=None if horizon is None else check_horizon(horizon),
             change=terms.change,
             contributions=terms.contributions,
             unit=_unit(unit, terms),
@@ -371,7 +371,7 @@ class Settings:
 
 def _unit(unit: Level | None, terms: CounterTerms) -> str:
     """The default is events if a user has one, else users."""
-    chosen = one_of(unit or terms.guarantee.unit, "unit", get_args(Level))
+    chosen = check_choice(unit or terms.guarantee.unit, "unit", get_args(Level))
     rule = "must be 'user' for several contributions"
     check(chosen == "user" or terms.contributions == 1, "unit", rule, given=unit, fix="drop it")
     return chosen
@@ -616,7 +616,7 @@ class OutputsFile:
             raise _damaged()
 
     def _output(self, period: int, record: bytes) -> AnyOutput:
-        end, values = moment_of(self.settings.schedule.end(period)), self._values(record[_NUMBER:-_CHECK])
+        end, values = to_datetime(self.settings.schedule.end(period)), self._values(record[_NUMBER:-_CHECK])
         if self.settings.keys:
             return FamilyOutput(period, dict(zip(self.settings.keys, values, strict=True)), end)
         return Output(period, values[0], end)

@@ -203,11 +203,11 @@ class BoxView:
 
     def count(self, where: Where) -> Answer:
         """How many rows are in the cells asked for."""
-        return self._answer(box_terms(self.declared, where))
+        return self._answer(find_boxes(self.declared, where))
 
     def difference(self, added: Where, taken: Where) -> Answer:
         """How many more rows one question counts than another, as one linear question."""
-        plus, minus = (box_terms(self.declared, where) for where in (added, taken))
+        plus, minus = (find_boxes(self.declared, where) for where in (added, taken))
         return self._answer((*plus, *(box._replace(sign=-1) for box in minus)))
 
     def counts(self, where: Where) -> Answers:
@@ -218,7 +218,7 @@ class BoxView:
     def slice(self, column: str, where: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
         number = self.columns.index(column)
-        axis = BoxSlice(self.boxes, number, box_terms(self.declared, where))
+        axis = BoxSlice(self.boxes, number, find_boxes(self.declared, where))
         return Slice(column, self.domains[number], axis, describe_conditions(where), one_by_one=True)
 
     def within(self, shape: PublicRegion, where: Where) -> Answer:
@@ -227,7 +227,7 @@ class BoxView:
         Where values of several ranges are asked for, the errors of the parts are taken to be independent.
         """
         region, found = shape.bound(self.columns, self.domains), []
-        for box in self._ordinary(shape.columns, box_terms(self.declared, where)):
+        for box in self._ordinary(shape.columns, find_boxes(self.declared, where)):
             checkpoint()
             found.append(self.boxes.region(region, box))
         return Answer.together(found) if found else Answer.exact(0.0)
@@ -368,17 +368,17 @@ class _HasColumns(Protocol):
 AView = TypeVar("AView", bound=_HasColumns)
 
 
-def columns_of(views: Iterable[_HasColumns]) -> tuple[str, ...]:
+def list_columns(views: Iterable[_HasColumns]) -> tuple[str, ...]:
     """Every column of the views, once, in their order."""
     return tuple(dict.fromkeys(column for view in views for column in view.columns))
 
 
-def having(views: Sequence[AView], columns: Iterable[str]) -> AView:
+def find_view(views: Sequence[AView], columns: Iterable[str]) -> AView:
     """The view of fewest columns that has all of these columns; of several such, the first.
 
     A view of fewer columns has spent nothing on how they go with others.
     """
-    known = columns_of(views)
+    known = list_columns(views)
     wanted = tuple(dict.fromkeys(_check_column(column, known) for column in columns))
     rule, fix = f"must name a column out of {_quote(known)}", "say which values of which column"
     check(wanted, "where", rule, given="no column", fix=fix)
@@ -596,7 +596,7 @@ class ManyBoxes:
         return corners
 
 
-def box_terms(declared: Declared, where: Where) -> tuple[BoxTerm, ...]:
+def find_boxes(declared: Declared, where: Where) -> tuple[BoxTerm, ...]:
     """The boxes, which do not overlap, that `where` means among the columns declared.
 
     A column that is not asked for is not constrained: its special cells are in the boxes, too.
@@ -615,7 +615,7 @@ def box_terms(declared: Declared, where: Where) -> tuple[BoxTerm, ...]:
     )
 
 
-def number_of_boxes(declared: Declared, where: Where) -> int:
+def count_boxes(declared: Declared, where: Where) -> int:
     """How many boxes `box_terms` would make, without making them: sets of values multiply.
 
     >>> from partita.domain import Integer
@@ -639,7 +639,7 @@ def cut_boxes(declared: Declared, where: Where) -> ManyBoxes:
     there = np.logical_and.reduce([np.ones(rows, np.bool_), *(low <= high for low, high in cut.values())])
     numbers = {name: number for number, name in enumerate(declared)}
     along = {numbers[name]: pair for name, pair in cut.items()}
-    return ManyBoxes(box_terms(declared, fixed), along, there)
+    return ManyBoxes(find_boxes(declared, fixed), along, there)
 
 
 def describe_conditions(where: Where) -> str:

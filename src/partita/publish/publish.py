@@ -30,15 +30,15 @@ from partita.ledger.entries import Debit, Part, checked_day, checked_part, check
 from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
 from partita.public.base import Provenance
 from partita.public.file import encode, load, reserve
-from partita.public.file_entries import published, view_name
+from partita.public.file_entries import join_views, view_name
 from partita.public.queries.queries import Queries, Universe
 from partita.public.release import Release
 from partita.publish.request import Request, Shares, bound_by, check_fits_in_file, checked_schema, unit_by
 from partita.publish.views import Views
-from partita.storage import Temporary, checked_path
+from partita.storage import Temporary, check_path
 from partita.trusted.mechanisms.catalogue import AUTO
 from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
-from partita.trusted.sources.base import Source, checked
+from partita.trusted.sources.base import Source, check_column_names
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.tally import Tally, tally
 
@@ -115,7 +115,10 @@ def publish(
     )
     provenance = _check_provenance(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
     place = Place.checked(path)
-    reading = {"delimiter": str(delimiter), "header": None if header is None else checked(header, "header")}
+    reading = {
+        "delimiter": str(delimiter),
+        "header": None if header is None else check_column_names(header, "header"),
+    }
     account = _account(request, provenance, ledger, key, reading)
     stored = None if account is None else account.stored(place)
     if stored is not None:
@@ -232,7 +235,7 @@ def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Re
         views = tuple(view.release(next(secrets)) for view in request.views)
         sums = tuple(view.release(next(secrets), views) for view in request.sums)
         queries = None if request.queries is None else request.queries.release(next(secrets))
-    secure = all(view.guarantee is not None for view in published(views, sums, queries))
+    secure = all(view.guarantee is not None for view in join_views(views, sums, queries))
     return Release(
         views=views,
         sums=sums,
@@ -361,7 +364,7 @@ class Place:
     @staticmethod
     def checked(path: object) -> Place:
         """The place that a path names."""
-        return Place(None if path is None else checked_path(path))
+        return Place(None if path is None else check_path(path))
 
     @property
     def taken(self) -> bool:

@@ -18,12 +18,12 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.numbers import integer, rational
 from partita.public.axis.base import Json
 from partita.public.base import Provenance, ReleaseKind
-from partita.public.file import FORMAT, LARGEST, Stored, columns_of, packed, unpacked, version_of
+from partita.public.file import FORMAT, LARGEST, Stored, columns_of, pack, unpack, version_of
 from partita.public.file_entries import QUERIES, checksum, guarantee_entries, provenance_entries, view_name
 from partita.public.queries.queries import Queries
 from partita.public.release import Release
 from partita.public.sums.view import sum_name
-from partita.public.views import having
+from partita.public.views import find_view
 from partita.publish.views import (
     BoxRequest,
     ColumnRequest,
@@ -195,7 +195,7 @@ class Drafts:
         """The weight of sums beside the counts of their keys; 1 where there are no counts."""
         if not counts or not isinstance(request, SumRequest):
             return Fraction(1)
-        return weight_beside(request.predicted_error, having(counts, request.keys).predicted_error)
+        return weight_beside(request.predicted_error, find_view(counts, request.keys).predicted_error)
 
 
 def view_request(schema: Schema, share: Fraction, guarantee: Guarantee, mechanism: str) -> AnyRequest:
@@ -385,7 +385,7 @@ def check_fits_in_file(request: Request, provenance: Provenance) -> None:
     """Refuse a request whose release might not fit into a file; a function of public facts."""
     _check_digits(request)
     try:
-        unpacked(packed(_empty_file(request, provenance), signature=_SIGNATURE), largest=LARGEST)
+        unpack(pack(_empty_file(request, provenance), signature=_SIGNATURE), largest=LARGEST)
     except InvalidRelease as error:
         limit = f"{error.parameter} {error.rule}"
     else:

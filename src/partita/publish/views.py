@@ -19,10 +19,10 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.file_entries import (
     QUERIES,
     Published,
-    about,
-    described,
-    queries_described,
-    sums_described,
+    describe_columns,
+    describe_queries,
+    describe_sums,
+    describe_view,
     view_name,
 )
 from partita.public.queries.language import parse
@@ -35,7 +35,7 @@ from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import AUTO, Choice, choose_queries, query_mechanisms
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
-from partita.trusted.mechanisms.workload import WorkloadMechanism, sentence
+from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 from partita.trusted.secret import Points
 from partita.trusted.sources.tally import ColumnCounts, Tally
 
@@ -213,7 +213,7 @@ class ViewRequest(ABC, Generic[Secret]):
     @property
     def described(self) -> dict[str, Any]:
         """Columns and domains in words that JSON can write."""
-        return described(self.columns, self.domains)
+        return describe_columns(self.columns, self.domains)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class ViewRequest(ABC, Generic[Secret]):
 
     def describes(self, view: Published) -> bool:
         """Whether a view is of these columns, in their order, with these domains and this mechanism."""
-        return (about(view), view.mechanism) == (self.described, self.choice.name)
+        return (describe_view(view), view.mechanism) == (self.described, self.choice.name)
 
     @abstractmethod
     def counted(self, rows: Tally) -> Secret:
@@ -332,11 +332,11 @@ class QueryRequest(ViewRequest[Points]):
     @property
     def described(self) -> dict[str, Any]:
         """Queries, columns and domains in words that JSON can write."""
-        return queries_described(self.queries, self.columns, self.domains)
+        return describe_queries(self.queries, self.columns, self.domains)
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """What the mechanism would choose, a sentence each."""
-        return tuple(map(sentence, self.choice.mechanism.plan_lines(rows)))
+        return tuple(map(format_sentence, self.choice.mechanism.plan_lines(rows)))
 
     def counted(self, rows: Tally) -> Points:
         """How many rows have each combination of values."""
@@ -434,7 +434,7 @@ class SumRequest(ViewRequest[Points]):
     @property
     def described(self) -> dict[str, Any]:
         """Keys, the summed column and their domains in words that JSON can write."""
-        return sums_described(self.keys, self.column, self.declared)
+        return describe_sums(self.keys, self.column, self.declared)
 
     @property
     def why(self) -> str:

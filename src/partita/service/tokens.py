@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
 from partita.errors import InvalidParameter, check, check_type
-from partita.numbers import one_of
+from partita.numbers import check_choice
 from partita.public.streams import SECOND, UNNAMED_FEEDER
 from partita.service.settings import NAME
 from partita.storage import FileLock, new_file, sync_folder
@@ -192,7 +192,7 @@ def _check_name(name: object, parameter: str) -> str:
 
 
 def _check_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    chosen = {one_of(scope, "scope", SCOPES) for scope in scopes}
+    chosen = {check_choice(scope, "scope", SCOPES) for scope in scopes}
     fix = f"choose among {', '.join(SCOPES)}; several are fine"
     check(chosen, "scope", "must be given", given=None, fix=fix)
     return tuple(scope for scope in SCOPES if scope in chosen)

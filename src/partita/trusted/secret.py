@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts, changes, integer_array
-from partita.domain.axis import Axis, checked_axes
+from partita.domain.axis import Axis, check_axes
 from partita.errors import InvalidData, check, check_data
 from partita.numbers import freeze, integer
 from partita.public.axis.tree import Cut
@@ -314,7 +314,7 @@ class Points(PointCounts):
     contributions: int = 1
 
     def __post_init__(self) -> None:
-        axes = checked_axes(self.axes)
+        axes = check_axes(self.axes)
         places, counts = _check_places(self.places, axes).view(), _check_point_counts(self.counts).view()
         fix = "use Points.from_rows, which drops zeros"
         check_data(not counts.size or int(counts.min()) >= 1, "counts", "must be positive", fix=fix)
@@ -331,7 +331,7 @@ class Points(PointCounts):
         rows: ArrayLike, *, axes: Sequence[Axis], counts: ArrayLike | None = None, contributions: int = 1
     ) -> Points:
         """Count points given one per row, in any order; `counts` says how many times each row counts."""
-        places = _check_places(rows, checked_axes(axes))
+        places = _check_places(rows, check_axes(axes))
         times = np.ones(len(places), np.int64) if counts is None else _check_point_counts(counts)
         fix = "pass one count for each row"
         check_data(len(times) == len(places), "counts", "must be as many as rows", fix=fix)

@@ -177,5 +177,5 @@ def test_a_wrong_projection_is_caught(monkeypatch: pytest.MonkeyPatch, plant: An
     values = np.array([0.7, -0.4, 0.3, 0.4])
     assert proper(values, (4,))
 
-    monkeypatch.setattr(range_estimates, "shared_out", plant)
+    monkeypatch.setattr(range_estimates, "project_on_totals", plant)
     assert not proper(values, (4,))

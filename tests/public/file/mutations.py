@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import PartitaError
-from partita.public.file import SPEC, columns_of, unpacked
+from partita.public.file import SPEC, columns_of, unpack
 from partita.public.file_entries import FileColumn, checksum
 from partita.public.file_parquet import to_parquet
 
@@ -41,7 +41,7 @@ def damaged(files: Sequence[bytes], seed: int) -> bytes:
 def forged(files: Sequence[bytes], seed: int) -> bytes:
     """A well-formed file with a right checksum whose content was changed on purpose."""
     dice = Random(f"forged {seed}")
-    stored, _ = unpacked(dice.choice(files), largest=2**30)
+    stored, _ = unpack(dice.choice(files), largest=2**30)
     spec, values = copy.deepcopy(stored.spec), _taken_apart(stored.spec, stored.values)
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
         dice.choice(FORGERIES)(spec, values, dice)

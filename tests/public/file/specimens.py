@@ -17,7 +17,7 @@ from partita.guarantee import Guarantee
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.base import Provenance
 from partita.public.boxes.base import BoxRelease
-from partita.public.file_entries import Published, published
+from partita.public.file_entries import Published, join_views
 from partita.public.queries.language import marginal, ranges, value
 from partita.public.queries.queries import Universe
 from partita.public.release import Release
@@ -250,7 +250,7 @@ def release(*kinds: str) -> Release:
         views=views,
         sums=sums,
         queries=queries,
-        guarantee=promised(*published(views, sums, queries)),
+        guarantee=promised(*join_views(views, sums, queries)),
         provenance=Provenance(
             version="0.1.0", day="2026-11-15", dataset="people", recorded=True, part=("región", "north")
         ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.public.file import FORMAT, encode, save, unpacked
+from partita.public.file import FORMAT, encode, save, unpack
 from partita.public.file_entries import NUMBERS, SEVERAL, VERSION
 
 from .specimens import release
@@ -44,7 +44,7 @@ def entries(value: Any) -> set[str]:
 
 def test_every_entry_is_on_the_page() -> None:
     """Names, marks and versions are those that the code writes."""
-    stored, _ = unpacked(encode(release()), largest=2**24)
+    stored, _ = unpack(encode(release()), largest=2**24)
     missing = {name for name in entries(stored.spec) if f"`{name}`" not in PAGE}
 
     assert missing == set()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidRelease
-from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpacked
+from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpack
 from partita.public.file_entries import checksum, to_canonical
 from partita.public.file_parquet import to_parquet
 from partita.public.release import Release
@@ -19,8 +19,8 @@ from partita.public.workload.release import WorkloadRelease
 
 from .specimens import query_view, release, sum_view, view
 
-SUMS, _ = unpacked(encode(release("level-trees")), largest=2**24)
-ANSWERS, _ = unpacked(encode(release("linear")), largest=2**24)
+SUMS, _ = unpack(encode(release("level-trees")), largest=2**24)
+ANSWERS, _ = unpack(encode(release("linear")), largest=2**24)
 
 
 def changed(*path: Any, to: Any, stored: Stored) -> bytes:
@@ -146,7 +146,7 @@ def test_sums_without_the_counts_of_their_keys_are_refused() -> None:
 
 def test_views_of_counts_stand_first() -> None:
     """Sums before the counts that they are cut by are refused, and so is a second view of queries."""
-    both, _ = unpacked(encode(release("log-tree", "tree")), largest=2**24)
+    both, _ = unpack(encode(release("log-tree", "tree")), largest=2**24)
     spec: Any = copy.deepcopy(both.spec)
     spec["views"].reverse()
     first = len([column for column in columns_of(both.spec) if column.name.startswith("tree.")])

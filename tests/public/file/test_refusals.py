@@ -12,15 +12,15 @@ import pytest
 
 from partita.errors import InvalidRelease
 from partita.public import file
-from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpacked
+from partita.public.file import SPEC, Stored, columns_of, decode, encode, unpack
 from partita.public.file_entries import FileColumn, Series, checksum, from_canonical, to_canonical
 from partita.public.file_parquet import Thrift, layout, to_parquet
 
 from .specimens import release
 
 DATA = encode(release("tree"))
-STORED, _ = unpacked(DATA, largest=2**20)
-BOXES, _ = unpacked(encode(release("grid")), largest=2**20)
+STORED, _ = unpack(DATA, largest=2**20)
+BOXES, _ = unpack(encode(release("grid")), largest=2**20)
 
 
 def written(
@@ -264,8 +264,8 @@ def test_a_small_file_cannot_ask_for_much_memory() -> None:
 
     assert len(data) < 4000
     with pytest.raises(InvalidRelease, match="holds more than 7999999 bytes of numbers"):
-        unpacked(data, largest=8 * 10**6 - 1)
-    assert unpacked(data, largest=8 * 10**6)[0].values[0].size == 10**6
+        unpack(data, largest=8 * 10**6 - 1)
+    assert unpack(data, largest=8 * 10**6)[0].values[0].size == 10**6
 
 
 def test_wide_numbers_count_as_what_they_take() -> None:

@@ -16,7 +16,7 @@ from partita.domain import Integer
 from partita.public.axis.base import AxisRelease, Parts
 from partita.public.base import RELEASE_PACKAGES
 from partita.public.boxes.base import BoxRelease
-from partita.public.file import decode, encode, load, save, unpacked
+from partita.public.file import decode, encode, load, save, unpack
 from partita.public.release import Release
 from partita.public.sums.base import SumRelease
 from partita.public.views import BoxView, View
@@ -156,7 +156,7 @@ def test_several_views_are_one_file() -> None:
 )
 def test_files_without_anything_new_are_as_they_were(kinds: list[str], version: int) -> None:
     """Readers that know one column in each view only, or counts only, go on reading these."""
-    stored, _ = unpacked(encode(release(*kinds)), largest=2**24)
+    stored, _ = unpack(encode(release(*kinds)), largest=2**24)
 
     assert stored.spec["version"] == version
 

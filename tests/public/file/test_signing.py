@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partita.errors import InvalidParameter, InvalidRelease
-from partita.public.file import SIGNATURE, encode, generate_key, load, packed, save, sign, unpacked, verify
+from partita.public.file import SIGNATURE, encode, generate_key, load, pack, save, sign, unpack, verify
 from partita.public.file_entries import from_canonical, to_canonical
 
 from .specimens import release
@@ -79,9 +79,9 @@ def test_the_signature_of_somebody_else_is_refused(
 
 def forge(path: Path, **entries: str) -> None:
     """Put other entries into the signature of a file."""
-    stored, signature = unpacked(path.read_bytes(), largest=2**20)
+    stored, signature = unpack(path.read_bytes(), largest=2**20)
     assert signature is not None
-    path.write_bytes(packed(stored, signature=to_canonical(from_canonical(signature) | entries)))
+    path.write_bytes(pack(stored, signature=to_canonical(from_canonical(signature) | entries)))
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_forged_signature_is_refused(path: Path, keys: tuple[Path, Path], entr
 def test_a_signature_belongs_to_one_release(path: Path, keys: tuple[Path, Path]) -> None:
     """Moved to another release it is refused, even if only the reason given differs."""
     sign(path, keys[0])
-    stored, signature = unpacked(path.read_bytes(), largest=2**20)
-    other, _ = unpacked(encode(release("laplace")), largest=2**20)
-    path.write_bytes(packed(other, signature=signature))
+    stored, signature = unpack(path.read_bytes(), largest=2**20)
+    other, _ = unpack(encode(release("laplace")), largest=2**20)
+    path.write_bytes(pack(other, signature=signature))
     with pytest.raises(InvalidRelease, match="does not belong to this release"):
         verify(path, keys[1])
-    path.write_bytes(packed(stored, signature=signature))
+    path.write_bytes(pack(stored, signature=signature))
     assert verify(path, keys[1]).columns == ("tree",)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.bounds import Run, laid_over, sum_signs
+from partita.public.bounds import Run, overlay_runs, sum_signs
 
 CELLS = 12
 
@@ -31,7 +31,7 @@ def heights(laid: list[Run]) -> list[int]:
 @given(runs)
 def test_runs_laid_over_each_other_keep_the_sum_on_every_cell(given_runs: list[Run]) -> None:
     """Disjoint runs in order, none of them zero, have the same sum on every cell."""
-    laid = list(laid_over(given_runs))
+    laid = list(overlay_runs(given_runs))
 
     assert heights(laid) == heights(given_runs)
     assert all(factor for _, _, factor in laid)

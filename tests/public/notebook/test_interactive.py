@@ -12,7 +12,7 @@ import pytest
 
 import partita as pt
 from partita.public import plot
-from partita.public.plot import line_figure, milliseconds, wanted
+from partita.public.plot import is_interactive, line_figure, milliseconds
 from partita.public.release import Release
 
 graphs: Any = pytest.importorskip("plotly.graph_objects")
@@ -136,13 +136,13 @@ def test_it_is_interactive_where_that_helps(
     monkeypatch.setattr(plot, "kernel", lambda: object() if in_kernel else None)
     monkeypatch.setattr(plot, "find_spec", found)
 
-    assert wanted(asked, axes) == interactive_
+    assert is_interactive(asked, axes) == interactive_
 
 
 def test_axes_and_plotly_do_not_go_together() -> None:
     """Axes are those of matplotlib."""
     with pytest.raises(pt.InvalidParameter, match="axes must be left out of an interactive picture"):
-        wanted(True, object())
+        is_interactive(True, object())
 
 
 def test_without_plotly_an_error_says_what_to_install(

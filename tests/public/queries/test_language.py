@@ -22,8 +22,8 @@ from partita.public.queries.language import (
     parse,
     power,
     prefixes,
-    queries_from,
     ranges,
+    read_queries,
     total,
     value,
     weights,
@@ -55,7 +55,7 @@ def test_text_reads_back(written: Written) -> None:
     settled = written.queries.settled(UNIVERSE)
 
     assert parse(str(settled)) == settled
-    assert queries_from(settled.to_json()) == settled
+    assert read_queries(settled.to_json()) == settled
 
 
 @given(EXPRESSIONS, st.data())
@@ -229,7 +229,7 @@ def test_functions_are_written_out_for_files() -> None:
     with pytest.raises(InvalidParameter, match="settled"):
         asked.to_json()
     assert _exact(asked.settled(UNIVERSE)) == _exact(asked)
-    assert queries_from(asked.settled(UNIVERSE).to_json()) == asked.settled(UNIVERSE)
+    assert read_queries(asked.settled(UNIVERSE).to_json()) == asked.settled(UNIVERSE)
     with pytest.raises(InvalidParameter, match="coarser"):
         weights("income", lambda income: 1, bound=1).settled(PEOPLE)
 
@@ -292,7 +292,7 @@ def test_functions_are_written_out_for_files() -> None:
 def test_hostile_text_is_refused(text: Any) -> None:
     """Whatever a file holds in place of queries, it is refused by a typed error, soon."""
     with pytest.raises(InvalidParameter):
-        queries_from(text)
+        read_queries(text)
 
 
 @given(st.text(alphabet="()*+,{}:=\"' -/.01aegn", max_size=40) | st.text(max_size=20))

@@ -13,7 +13,7 @@ from partita.public.conditions import Range, Where
 from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import KINDS, Parameter, QueryRunner, QuestionKind, Type
-from partita.public.records import NUMBER, Cell, ColumnResult, TableResult, plain
+from partita.public.records import NUMBER, Cell, ColumnResult, TableResult, to_plain
 from partita.public.release import Release
 from tests.cli.conftest import Run
 from tests.service.reading.conftest import Client, served
@@ -110,7 +110,7 @@ def test_the_service_answers_it(client: Client, shelf: Path) -> None:
     """By an address, by a body and as text; the document has models of it."""
     release = load(shelf / "people.release.parquet")
     text = "others than age between 30 and 39"
-    expected = plain(QueryRunner(release=release, confidence=0.95, beta=0.1).answer(parse_question(text)))
+    expected = to_plain(QueryRunner(release=release, confidence=0.95, beta=0.1).answer(parse_question(text)))
 
     found = [
         client.get("/releases/people/others", where="age between 30 and 39", beta=0.1),

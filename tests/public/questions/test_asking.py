@@ -17,7 +17,7 @@ from partita.public.conditions import OneOf, Range
 from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import HalfSpaceText, QueryRunner, Question
-from partita.public.records import plain
+from partita.public.records import to_plain
 from tests.questions import cdf, count, difference, heat_map, histogram, quantile
 
 columns = st.sampled_from(["age", "wage", "hired", "region", "nowhere"])
@@ -83,7 +83,7 @@ def test_an_answer_or_a_typed_error(runners: list[QueryRunner], asked: Question,
         record = runners[together].answer(asked)
     except InvalidParameter:
         return
-    assert json.loads(json.dumps(plain(record), allow_nan=False))
+    assert json.loads(json.dumps(to_plain(record), allow_nan=False))
     assert len({len(line) for line in asked.kind.result.text(asked, record).lines}) == 1
 
 

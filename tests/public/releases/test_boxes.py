@@ -17,7 +17,7 @@ from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.boxes.regions import HalfSpace, Polygon
 from partita.public.conditions import ABOVE, BELOW, INVALID, NULL, OTHER, Closed, OneOf, Range
 from partita.public.release import Release
-from partita.public.views import MOST_BOXES, BoxView, box_terms
+from partita.public.views import MOST_BOXES, BoxView, find_boxes
 
 Publish = Callable[..., Release]
 Row = tuple[object, object]
@@ -147,10 +147,10 @@ def test_the_answer_is_one_linear_question(together: Publish) -> None:
 
 def test_open_ends_touch_their_special_cells() -> None:
     """Below and above lie beside the cells, so that a range with an open end is one box."""
-    (box,) = box_terms({"digit": DIGIT, "town": TOWN}, {"digit": Range(None, None)})
+    (box,) = find_boxes({"digit": DIGIT, "town": TOWN}, {"digit": Range(None, None)})
 
     assert (box.low, box.high) == ((0, 0), (7, 5))
-    assert len(box_terms({"digit": DIGIT}, {"digit": OneOf((BELOW, 0, 5, ABOVE))})) == 2
+    assert len(find_boxes({"digit": DIGIT}, {"digit": OneOf((BELOW, 0, 5, ABOVE))})) == 2
 
 
 def test_too_many_boxes_are_refused(together: Publish) -> None:

@@ -21,7 +21,7 @@ from partita.public.boxes.regions import HalfSpace, Polygon
 from partita.public.conditions import NULL, OneOf, Range
 from partita.public.release import Release
 from partita.public.report import chart
-from partita.public.results import cells_of_bins, even_bins
+from partita.public.results import even_bins, find_bin_cells
 from partita.public.views import describe_conditions
 
 Publish = Callable[..., Release]
@@ -223,7 +223,7 @@ def test_conditions_are_in_the_title_of_a_picture(people: Release) -> None:
 def test_pictures_have_bins_of_nearly_one_size(size: int) -> None:
     """Of bins of w cells, fewer than w have one cell more than the others."""
     number = even_bins(size, 60)
-    lows, highs = cells_of_bins(size, number)
+    lows, highs = find_bin_cells(size, number)
 
     widths = (highs - lows).astype(np.int64) + 1
     assert number <= 60

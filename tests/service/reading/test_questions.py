@@ -14,7 +14,7 @@ from partita.answer import Answers
 from partita.public.file import load
 from partita.public.grammar import parse_question
 from partita.public.questions import COUNT, QueryRunner
-from partita.public.records import plain
+from partita.public.records import to_plain
 from partita.public.release import Release
 from partita.service.reading.catalogue import encode_json
 from partita.service.reading.questions import Answerer, Bars, add_bars, deviations
@@ -258,7 +258,7 @@ def test_conditions_on_a_release_without_counts_are_refused(client: Client, wher
 )
 def test_the_language_is_that_of_the_command_line(client: Client, release: Release, text: str) -> None:
     """Every record has all that `partita query` says, and bars beside."""
-    expected = plain(QueryRunner(release=release, confidence=0.8, beta=0.2).answer(parse_question(text)))
+    expected = to_plain(QueryRunner(release=release, confidence=0.8, beta=0.2).answer(parse_question(text)))
 
     shown = client.get("/releases/people/ask", q=text, confidence=0.8, beta=0.2).json()
 

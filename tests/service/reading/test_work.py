@@ -14,7 +14,7 @@ import pytest
 
 import partita as pt
 from partita.answer import Answers
-from partita.public.base import Stop, Stopped, checkpoint, stoppable
+from partita.public.base import Stop, Stopped, checkpoint, run_stoppable
 from partita.public.conditions import OneOf
 from partita.public.questions import HalfSpaceText, Question
 from partita.public.release import Release
@@ -213,7 +213,7 @@ def test_work_stops_at_a_checkpoint() -> None:
                 stop.set()
 
     with pytest.raises(Stopped):
-        stoppable(stop, work)
+        run_stoppable(stop, work)
 
     assert passed == [0, 1, 2]
     checkpoint()
@@ -246,7 +246,7 @@ def test_long_loops_have_checkpoints(crowd: Release, question: str, monkeypatch:
     monkeypatch.setattr(boxes, name, stopping)
 
     with pytest.raises(Stopped):
-        stoppable(stop, lambda: (work(), crowd.synthesize(1)))
+        run_stoppable(stop, lambda: (work(), crowd.synthesize(1)))
     assert len(calls) <= (2 if question == "worst" else 1)  # a step of halving counts on both of its sides
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
-from partita.public.streams import LARGEST, CounterTerms, horizon_of
+from partita.public.streams import LARGEST, CounterTerms, check_horizon
 from partita.trusted.streams.base import counted
 
 
@@ -80,4 +80,4 @@ def test_only_integers_are_counted_and_none_is_shown(x: object) -> None:
 def test_bad_horizons_are_refused(horizon: object) -> None:
     """A horizon is a positive number of periods."""
     with pytest.raises(InvalidParameter, match="horizon"):
-        horizon_of(horizon)
+        check_horizon(horizon)

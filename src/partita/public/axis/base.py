@@ -19,10 +19,10 @@ from partita.arrays import Floats, Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import ordered, rational
+from partita.numbers import check_cell_range, rational
 from partita.public.axis.curve import Curve
 from partita.public.base import LARGEST_NUMBER, ReleaseKind, damaged, noise_scale, noisy_integers
-from partita.public.bounds import Run, laid_over, laplace_sum_reach, laplace_variance, repeated_reach
+from partita.public.bounds import Run, laplace_sum_reach, laplace_variance, overlay_runs, repeated_reach
 
 Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
 
@@ -108,7 +108,7 @@ class AxisRelease(ReleaseKind, ABC):
         found = []
         for low, high, sign in terms:
             check(sign in (1, -1), "sign", "must be 1 or -1", given=sign, fix="add a range or take it away")
-            found.append(Term(*ordered(low, high, first=0, last=self.size - 1), sign))
+            found.append(Term(*check_cell_range(low, high, first=0, last=self.size - 1), sign))
         return found
 
     def _check_ranges(self, lows: ArrayLike, highs: ArrayLike) -> tuple[UInts, UInts]:
@@ -180,7 +180,7 @@ class NoisySum:
         """The signed sum of runs. An integer that is taken as often as it is added is not in it."""
         value, noises = 0, Counter[tuple[int, Fraction]]()
         for line, runs in parts:
-            for first, stop, factor in laid_over(runs):
+            for first, stop, factor in overlay_runs(runs):
                 value += factor * line.sum(first, stop)
                 noises[abs(factor), line.scale] += stop - first
         return NoisySum(value, noises)

@@ -174,7 +174,7 @@ def _end_slope(width: Floats, density: Floats) -> float:
 _ROUNDS: Final = 40  # of pooling whole runs, which are fast; few inputs need as many
 
 
-def curve_through(ends: UInts, prefixes: Floats) -> Curve:
+def fit_curve(ends: UInts, prefixes: Floats) -> Curve:
     """The curve whose counts up to each end are as close to `prefixes` as counts can be.
 
     Counts are never negative, so the prefixes of a curve rise from zero on. Where a bound is added

@@ -15,9 +15,9 @@ from partita.answer import Answer, least_sum
 from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure
+from partita.numbers import check_probability
 from partita.public.axis.base import AxisRelease, NoisyRow, NoisySum, Parts, PartsReader, Term
-from partita.public.axis.curve import Curve, curve_through
+from partita.public.axis.curve import Curve, fit_curve
 from partita.public.bounds import Run, largest_reach
 
 _ONE: Final = np.uint64(1)
@@ -62,7 +62,7 @@ class FlatRelease(AxisRelease):
     @cached_property
     def curve(self) -> Curve:
         """The monotone curve closest to the answers for all prefixes."""
-        return curve_through(np.arange(self.size, dtype=np.uint64), self.prefixes)
+        return fit_curve(np.arange(self.size, dtype=np.uint64), self.prefixes)
 
     def answer(self, *terms: Term) -> Answer:
         """One linear combination of the counts; what is added and taken away cancels."""
@@ -117,7 +117,7 @@ class HistogramRelease(FlatRelease):
         Noise is symmetric, so the largest of its running sums exceeds t at most twice as often as
         the last one does, and so below; a range is a difference of two running sums.
         """
-        chance = float(failure(beta))
+        chance = float(check_probability(beta))
         ranges = self.size * (self.size + 1) // 2
         each = self.line.reach(self.size, chance / ranges)
         return min(each, 2 * self.line.reach(self.size, chance / 2))
@@ -163,7 +163,7 @@ class LaplaceRelease(FlatRelease):
 
     def error(self, beta: float) -> float:
         """The largest of all noises, by the exact tail of each."""
-        return largest_reach(self.scale, self.noisy.size, float(failure(beta)))
+        return largest_reach(self.scale, self.noisy.size, float(check_probability(beta)))
 
     def _place(self, low: Any, high: Any) -> Any:
         """Where an interval stands: behind those that begin before it and those that end before it."""
@@ -202,7 +202,7 @@ class ThresholdRelease(FlatRelease):
 
     def error(self, beta: float) -> float:
         """The smaller of two bounds: every range at its share of beta, or twice the largest of all noises."""
-        chance = float(failure(beta))
+        chance = float(check_probability(beta))
         ranges = self.size * (self.size + 1) // 2
         each = self.line.reach(2, chance / ranges)
         return min(each, 2 * largest_reach(self.scale, self.size, chance))

@@ -176,11 +176,11 @@ def project_nonnegative(counts: Floats) -> Floats:
         sums.append(_group_counts(sums[-1], 0.0).sum(axis=1))
     kept = np.maximum(sums.pop(), 0.0)
     for members in reversed(sums):
-        kept = shared_out(_group_counts(members, -np.inf), kept).ravel()[: members.size]
+        kept = project_on_totals(_group_counts(members, -np.inf), kept).ravel()[: members.size]
     return kept
 
 
-def shared_out(members: Floats, totals: Floats) -> Floats:
+def project_on_totals(members: Floats, totals: Floats) -> Floats:
     """The point nearest to each row whose entries are >= 0 and add up to the row's total >= 0.
 
     Entries are lowered by one amount and cut off at zero; the amount is the largest that some number

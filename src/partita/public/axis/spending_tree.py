@@ -19,7 +19,7 @@ from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, freeze
+from partita.numbers import check_probability, freeze
 from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve
 from partita.public.axis.shrinkage import clustering
@@ -35,7 +35,7 @@ from partita.public.axis.tree_solver import (
     TreeSolution,
 )
 from partita.public.base import LARGEST_NUMBER, damaged
-from partita.public.bounds import LinearRanges, SignedRange, laid_over, laplace_variance, widest_miss
+from partita.public.bounds import LinearRanges, SignedRange, laplace_variance, overlay_runs, widest_miss
 
 _WIDENING: Final = 1.45
 """The calibrated factor of standard errors; how it was found is in docs/proofs/spending_tree.md."""
@@ -91,7 +91,7 @@ class SpendingTreeRelease(AxisRelease):
         return self._linear.errors(*self._check_ranges(lows, highs))
 
     def error(self, beta: float) -> float:
-        lower, upper = self._intervals(float(failure(beta))).prefixes()
+        lower, upper = self._intervals(float(check_probability(beta))).prefixes()
         return widest_miss(self.curve.before, lower, upper, self.curve.widths > 1)
 
     @property
@@ -213,7 +213,9 @@ class NodeRange(NamedTuple):
         return NodeRange(family.sum(self.low[family.nodes]), family.sum(self.high[family.nodes]))
 
 
-def seen(families: Sequence[Families], count: int, looks: TreeLooks, unit: float, beta: float) -> NodeRange:
+def bound_nodes(
+    families: Sequence[Families], count: int, looks: TreeLooks, unit: float, beta: float
+) -> NodeRange:
     """The range of each of `count` nodes, all right at once with probability 1 - beta.
 
     Looks decide what is looked at next, so no combination of looks has a known law; but a single look
@@ -255,12 +257,12 @@ class TreeIntervals:
     @staticmethod
     def of(shape: TreeShape, looks: TreeLooks, unit: float, beta: float) -> TreeIntervals:
         """The intervals of all looks. The total is no look: it may have decided that there is a tree."""
-        return TreeIntervals(shape, *seen(shape.families, shape.first.size, looks, unit, beta))
+        return TreeIntervals(shape, *bound_nodes(shape.families, shape.first.size, looks, unit, beta))
 
     def signed_sum(self, terms: Iterable[SignedRange]) -> tuple[float, float]:
         """Bounds on a signed sum of ranges; cells that are added and taken away alike are left out."""
         low = high = 0.0
-        for first, behind, factor in laid_over((low, high + 1, sign) for low, high, sign in terms):
+        for first, behind, factor in overlay_runs((low, high + 1, sign) for low, high, sign in terms):
             ends = [factor * end for end in self.between(first, behind - 1)]
             low, high = low + min(ends), high + max(ends)
         return low, high

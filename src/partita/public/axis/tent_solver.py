@@ -165,7 +165,7 @@ class TentStrategy:
         return np.asarray(carried)
 
 
-def planned(units: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+def plan_levels(units: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     """How many nodes each level gets, units first, and its share: a public function of the number of units.
 
     >>> planned(256)
@@ -834,7 +834,7 @@ class PairEvidence:
         return self._last[self.split]
 
 
-def with_last_cells_apart(ends: UInts) -> UInts:
+def split_last_cells(ends: UInts) -> UInts:
     """The ends of the pieces when the last cell of every segment is cut off.
 
     A heavy cell seals the segment it lies in, so it is a last cell.

@@ -20,7 +20,7 @@ from partita.answer import Answer
 from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure
+from partita.numbers import check_probability
 from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve, refine, shift_sparse_segments
 from partita.public.axis.shrinkage import clustering
@@ -32,9 +32,9 @@ from partita.public.axis.tent_solver import (
     TentEvidence,
     UnitCounts,
     prefix_bounds,
+    split_last_cells,
     unit_counts,
     unit_counts_with_atoms,
-    with_last_cells_apart,
 )
 from partita.public.axis.tree import Cut
 from partita.public.base import LARGEST_NUMBER, damaged, noise_rate
@@ -184,7 +184,7 @@ class TentRanges(AxisRelease):
         return TentEvidence(counts=self.tents, ends=ends, roughness=roughness)
 
     def error(self, beta: float) -> float:
-        lower, upper = prefix_bounds(self.tents, float(failure(beta)))
+        lower, upper = prefix_bounds(self.tents, float(check_probability(beta)))
         values = np.concatenate([[0.0], self.curve.upto(self.units.ends)])
         return widest_miss(values, lower, upper, self.units.widths > 1.0)
 
@@ -375,7 +375,7 @@ class PartitionTentsRelease(TentRanges):
     def _unit_ends(self) -> UInts:
         if self.cut is None:
             return np.arange(self.size, dtype=np.uint64)
-        return self.cut.edges if self.pairs is not None else with_last_cells_apart(self.cut.edges)
+        return self.cut.edges if self.pairs is not None else split_last_cells(self.cut.edges)
 
     @cached_property
     def _estimate(self) -> UnitCounts:

@@ -18,7 +18,7 @@ from partita.arrays import Floats, Ints, UInts, integer_array
 from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, freeze, integer, ordered
+from partita.numbers import check_cell_range, check_probability, freeze, integer
 from partita.public.axis.base import (
     AxisRelease,
     Hierarchy,
@@ -29,7 +29,7 @@ from partita.public.axis.base import (
     PartsReader,
     Term,
 )
-from partita.public.axis.curve import Curve, curve_through
+from partita.public.axis.curve import Curve, fit_curve
 from partita.public.base import damaged
 from partita.public.bounds import largest_reach
 
@@ -138,7 +138,7 @@ class TreeRelease(AxisRelease):
     def curve(self) -> Curve:
         """The monotone curve closest to the answers for all prefixes."""
         cells = np.arange(self.size)
-        return curve_through(cells.astype(np.uint64), self._sums(np.zeros_like(cells), cells))
+        return fit_curve(cells.astype(np.uint64), self._sums(np.zeros_like(cells), cells))
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum of the fewest nodes that cover each term; a node may cancel."""
@@ -167,7 +167,7 @@ class TreeRelease(AxisRelease):
 
     def error(self, beta: float) -> float:
         """Every range at its share of beta, with as many nodes of each level as a cover can have."""
-        share = float(failure(beta)) / (self.size * (self.size + 1) // 2)
+        share = float(check_probability(beta)) / (self.size * (self.size + 1) // 2)
         longest = Counter[tuple[int, Fraction]]()
         for scale, most in zip(self.scales, self.shape.most, strict=True):
             longest[1, scale] += most
@@ -179,7 +179,7 @@ class TreeRelease(AxisRelease):
 
     def sum(self, low: int, high: int) -> tuple[float, int]:
         """The sum of the nodes that make up low..high, and how many they are."""
-        found = self.combined([Term(*ordered(low, high, first=0, last=self.size - 1))])
+        found = self.combined([Term(*check_cell_range(low, high, first=0, last=self.size - 1))])
         return float(found.value), sum(found.noises.values())
 
     def cover(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
@@ -246,7 +246,7 @@ class PaperIntervalsRelease(AxisRelease):
     def curve(self) -> Curve:
         """The monotone curve closest to the tree's answers at the ends of segments, straight inside."""
         last = np.arange(len(self.cut), dtype=np.uint64)
-        return curve_through(self.cut.edges, self.tree.counts(np.zeros_like(last), last))
+        return fit_curve(self.cut.edges, self.tree.counts(np.zeros_like(last), last))
 
     def answer(self, *terms: Term) -> Answer:
         """The signed sum, for each term, of all segments that touch it [DNRR15, 3.2].
@@ -284,7 +284,7 @@ class PaperIntervalsRelease(AxisRelease):
 
     def error(self, beta: float) -> float:
         """Half of beta for the noise of all runs of segments, half for the two heaviest that can be cut."""
-        share = float(failure(beta)) / 2
+        share = float(check_probability(beta)) / 2
         reach = largest_reach(self.tree.scales[0], len(self.cut), share)
         weights = self.tree.levels[0][self.cut.edges > self._starts].astype(np.float64)
         wide = np.maximum(weights + reach, 0.0)

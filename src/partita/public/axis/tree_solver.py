@@ -21,7 +21,7 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
 from partita.public.axis.shrinkage import (
     measure_flat_groups,
-    shared_out,
+    project_on_totals,
     shrink,
     sibling_variances,
     spread_over,
@@ -699,5 +699,5 @@ class TreeSolution:
             lacking = (counts[family.parents] - family.sum(own)) / family.sum(weight)
             places, there = family.table()
             wanted = np.where(there, (own + weight * family.spread(lacking))[places], -np.inf)
-            counts[family.nodes] = shared_out(wanted, counts[family.parents])[there]
+            counts[family.nodes] = project_on_totals(wanted, counts[family.parents])[there]
         return np.asarray(counts)

@@ -22,10 +22,10 @@ from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, integer, ordered
+from partita.numbers import check_cell_range, check_probability, integer
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.axis.curve import Curve
-from partita.public.base import ReleaseKind, damaged, shortened
+from partita.public.base import ReleaseKind, damaged, shorten
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.plan import Corners
 
@@ -167,7 +167,8 @@ def check_terms(terms: Iterable[BoxTerm], axes: Sequence[Axis]) -> list[BoxTerm]
         rule, fix = f"must have {len(axes)} ends, one for each axis", "pass all of them"
         check(len(low) == len(axes) and len(high) == len(axes), "box", rule, given=len(low), fix=fix)
         ends = [
-            ordered(a, b, first=0, last=axis.width - 1) for a, b, axis in zip(low, high, axes, strict=True)
+            check_cell_range(a, b, first=0, last=axis.width - 1)
+            for a, b, axis in zip(low, high, axes, strict=True)
         ]
         checked.append(BoxTerm(tuple(a for a, _ in ends), tuple(b for _, b in ends), sign))
     return checked
@@ -204,7 +205,7 @@ class EngineBoxes(BoxRelease):
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""
-        return self.engine.error(float(failure(beta)))
+        return self.engine.error(float(check_probability(beta)))
 
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """Cumulative counts along one axis, of what lies in the box on the others."""
@@ -267,7 +268,7 @@ class Scale:
     def labels(self) -> tuple[list[int], list[str]]:
         """Which bins side by side are named, and how: each by its first value, of many bins some."""
         ticks = np.unique(np.linspace(0, len(self.lows) - 1, _MOST_LABELS).round().astype(int)).tolist()
-        return ticks, [shortened(str(self.lows[tick]), _LONGEST_LABEL) for tick in ticks]
+        return ticks, [shorten(str(self.lows[tick]), _LONGEST_LABEL) for tick in ticks]
 
     @property
     def _places(self) -> Floats | None:

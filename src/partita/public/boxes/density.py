@@ -19,7 +19,7 @@ import numpy as np
 from partita.arrays import Bools, Floats, Ints, UInts, changes
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve, apportion
-from partita.public.axis.shrinkage import EMPTY, shared_out, shrink
+from partita.public.axis.shrinkage import EMPTY, project_on_totals, shrink
 from partita.public.axis.tree_solver import Families
 from partita.public.boxes.plan import BoxNodes, Corners, children_of, families_of, spans_of, sum_upwards
 
@@ -628,5 +628,5 @@ def _shared_out(family: Families, wanted: Floats, values: Floats) -> Floats:
     for size in np.unique(family.sizes).tolist():
         alike = family.sizes == size
         places = family.starts[alike][:, None] + np.arange(size)
-        shared[places] = shared_out(wanted[places], values[family.parents[alike]])
+        shared[places] = project_on_totals(wanted[places], values[family.parents[alike]])
     return shared

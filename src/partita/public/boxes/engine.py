@@ -14,7 +14,7 @@ from partita.answer import Answer, Bounds, least_sum
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
-from partita.public.axis.spending_tree import NodeRange, seen
+from partita.public.axis.spending_tree import NodeRange, bound_nodes
 from partita.public.axis.tree_solver import TreeLooks
 from partita.public.bounds import Combination, laplace_mix_reach
 from partita.public.boxes.cover import (
@@ -125,7 +125,7 @@ class BoxBounds:
         if beta not in self._last_ranges:
             families, nodes = self.density.families, len(self.density.nodes.lows)
             self._last_ranges.clear()
-            self._last_ranges[beta] = seen(families, nodes, self.looks, self.unit, beta)
+            self._last_ranges[beta] = bound_nodes(families, nodes, self.looks, self.unit, beta)
         return self._last_ranges[beta]
 
     def bounds(self, asked: LinearQuestion, beta: float) -> tuple[float, float]:

@@ -18,10 +18,10 @@ from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.axis.base import NoisySum, Parts, PartsReader
-from partita.public.axis.curve import Curve, apportion, curve_through
-from partita.public.axis.shrinkage import shared_out
+from partita.public.axis.curve import Curve, apportion, fit_curve
+from partita.public.axis.shrinkage import project_on_totals
 from partita.public.base import damaged
 from partita.public.bounds import laplace_variance
 from partita.public.boxes.base import (
@@ -162,7 +162,7 @@ class GridRelease(BoxRelease):
         the last one does, and that for sums over any other axes at once: over k axes, 2^k times as often.
         A box is a signed sum of 2^k of these.
         """
-        chance = float(failure(beta))
+        chance = float(check_probability(beta))
         boxes = math.prod(width * (width + 1) // 2 for width in self.shape)
         corners = 1 << sum(width > 1 for width in self.shape)
         return min(self._reach(chance / boxes), corners * self._reach(chance / corners))
@@ -174,7 +174,7 @@ class GridRelease(BoxRelease):
         places = np.arange(self.shape[along], dtype=np.uint64)
         lows, highs = (np.tile(np.array(ends, np.uint64), (places.size, 1)) for ends in (low, high))
         lows[:, along] = highs[:, along] = places
-        return curve_through(places, np.cumsum(self.sums.floats(lows, highs)))
+        return fit_curve(places, np.cumsum(self.sums.floats(lows, highs)))
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """Cells inside the region count whole, and cells that it cuts by their share.
@@ -205,7 +205,7 @@ class GridRelease(BoxRelease):
         If nothing is left, rows are spread evenly over the cells that are not special.
         """
         noisy = self.noisy.astype(np.float64)
-        counts = shared_out(noisy[np.newaxis], np.maximum(noisy.sum(keepdims=True), 0.0))[0]
+        counts = project_on_totals(noisy[np.newaxis], np.maximum(noisy.sum(keepdims=True), 0.0))[0]
         if not counts.any():
             inside = np.ones(())  # one for each cell that is not special on any axis, otherwise zero
             for axis in self.axes:

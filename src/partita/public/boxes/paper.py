@@ -21,9 +21,9 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.axis.curve import Curve, curve_through
+from partita.public.axis.curve import Curve, fit_curve
 from partita.public.base import LARGEST_NUMBER, damaged
 from partita.public.bounds import chernoff, laplace_sum_reach, laplace_variance, largest_reach, spread_ranges
 from partita.public.boxes.base import (
@@ -42,7 +42,7 @@ from partita.public.boxes.tree_of_trees import (
     SegmentTree,
     Stage,
     TreeOfTrees,
-    nodes_in_all,
+    count_all_nodes,
     nodes_over_one_point,
 )
 
@@ -132,7 +132,7 @@ class PaperBounds:
         the noises that were looked for; and their whole sum.
         """
         share = beta / 3
-        node = largest_reach(self.scale, nodes_in_all(self.trees.trees), share)
+        node = largest_reach(self.scale, count_all_nodes(self.trees.trees), share)
         parts = one_sided_reach(self.scale, size.looked, share / (2 * boxes))
         whole = laplace_sum_reach(self.scale, size.looked, share / boxes)
         above = min(parts, whole + size.lost * node)
@@ -190,7 +190,7 @@ def one_sided_reach(scale: Fraction, terms: int, beta: float) -> float:
 
 @final
 @dataclass(frozen=True)
-class Guess:
+class ErrorForecast:
     """The expected error and size of a tree of trees, before anything is counted.
 
     Rows are spread evenly over so many segments on each axis; a box is a random range along each.
@@ -313,7 +313,7 @@ class PaperRectanglesRelease(BoxRelease):
 
     def error(self, beta: float) -> float:
         """The bound of Theorem 3.3 as a number: noise of the largest cover, pruned nodes, segments cut."""
-        return self._certain.error(self.segments.wide, float(failure(beta)))
+        return self._certain.error(self.segments.wide, float(check_probability(beta)))
 
     def along(self, axis: int, box: BoxTerm) -> Curve:
         """The monotone curve closest to the sums of the covers up to each segment, straight inside.
@@ -325,7 +325,7 @@ class PaperRectanglesRelease(BoxRelease):
         ends = self.segments.touched(*_corners(check_terms([box], self.axes)))
         firsts, lasts = (np.repeat(each, number, axis=0) for each in ends)
         firsts[:, along], lasts[:, along] = 0, np.arange(number)
-        return curve_through(self.edges[along], self.trees.sums(firsts, lasts).values)
+        return fit_curve(self.edges[along], self.trees.sums(firsts, lasts).values)
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """The pieces by their share inside; for certain no more lies there than in the box."""

@@ -575,12 +575,12 @@ class Recipe:
         )
 
 
-def usual_bits(axes: Sequence[Axis]) -> int:
+def default_bits(axes: Sequence[Axis]) -> int:
     """The bits by which a level cuts each axis: two along one axis and over few cells, otherwise one."""
     return 2 if len(axes) == 1 or _few(axes) else 1
 
 
-def usual_recipe(axes: Sequence[Axis]) -> Recipe:
+def default_recipe(axes: Sequence[Axis]) -> Recipe:
     """The constants that were best on the tuning data: two axes of few cells, of many, and the rest."""
     if _few(axes):
         return Recipe(growth="7/5", worth=8, depth_power="1/2")

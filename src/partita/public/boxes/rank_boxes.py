@@ -17,7 +17,7 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import MOST_AXES, Axis
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, freeze
+from partita.numbers import check_probability, freeze
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.axis.curve import Curve
 from partita.public.axis.tree_solver import UNITS, TreeLooks
@@ -328,7 +328,7 @@ class RankBoxesRelease(EngineBoxes):
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no box at all misses the truth by more."""
-        half = float(failure(beta)) / 2
+        half = float(check_probability(beta)) / 2
         return min(self.engine.error(half), max(self.engine.density.total, self.views.most(half)))
 
     @property

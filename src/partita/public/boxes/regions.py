@@ -24,7 +24,7 @@ from partita.arrays import Bools, Floats, Ints
 from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
-from partita.domain.numeric import Integer, Real, bounded
+from partita.domain.numeric import Integer, Real, check_bounded
 from partita.domain.time import (
     Date,
     Timestamp,
@@ -449,4 +449,4 @@ def _scale(domain: Domain, name: str) -> _Scale:
 
 
 def _number(value: object, name: str) -> Fraction:
-    return bounded(rational(value, name), name, value)
+    return check_bounded(rational(value, name), name, value)

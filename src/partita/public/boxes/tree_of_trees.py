@@ -295,7 +295,7 @@ def nodes_over_one_point(trees: Sequence[SegmentTree]) -> int:
     return sum(accumulate((tree.levels for tree in trees), mul))
 
 
-def nodes_in_all(trees: Sequence[SegmentTree]) -> int:
+def count_all_nodes(trees: Sequence[SegmentTree]) -> int:
     """The number of nodes if none were pruned."""
     return sum(accumulate((tree.nodes for tree in trees), mul))
 

@@ -211,7 +211,7 @@ def parse(text: object) -> Queries:
     return found
 
 
-def queries_from(json: object) -> Queries:
+def read_queries(json: object) -> Queries:
     """The queries that `to_json` wrote."""
     return parse(check_type(json, str, "queries", "must be text", fix=_EXAMPLE))
 

@@ -21,7 +21,7 @@ from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.html import card, plus_minus, span, whisker
-from partita.numbers import failure
+from partita.numbers import check_probability
 from partita.public.axis.base import Parts
 from partita.public.base import ReleaseKind
 from partita.public.boxes.base import BoxTerm
@@ -233,14 +233,14 @@ class Ratio:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
-        z = NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+        z = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         found = self.joint.interval(z) if self.determinable else None
         low, high = found or (-math.inf, math.inf)
         return self._convert(low), self._convert(high)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
-        low, high = self.bounds(float(failure(beta)))
+        low, high = self.bounds(float(check_probability(beta)))
         return self._convert(low), self._convert(high)
 
     def __float__(self) -> float:

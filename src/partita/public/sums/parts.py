@@ -182,7 +182,7 @@ def _halve(box: Box, along: int, at: int) -> tuple[Box, Box]:
     return (low, (*high[before], at - 1, *high[after])), ((*low[before], at, *low[after]), high)
 
 
-def cells_of(axes: Sequence[Axis]) -> int:
+def count_cells(axes: Sequence[Axis]) -> int:
     """The number of cells of the product, special cells included."""
     return math.prod(axis.width for axis in axes)
 

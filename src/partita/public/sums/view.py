@@ -21,7 +21,7 @@ from partita.public.results import AnyView
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.level_trees import LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease
-from partita.public.views import BoxView, View, box_terms, having
+from partita.public.views import BoxView, View, find_boxes, find_view
 
 
 @final
@@ -38,7 +38,7 @@ class ViewKeyCounts:
 
         None if there is no key, or if the column is its own key: then the sums need no other counts.
         """
-        return None if keys in ((), (column,)) else ViewKeyCounts(having(views, keys), keys)
+        return None if keys in ((), (column,)) else ViewKeyCounts(find_view(views, keys), keys)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -190,7 +190,7 @@ class SumView:
 
     def _ask(self, what: Callable[..., Found], asked: Where) -> Found:
         """Answer a question about boxes of the keys, with the counts of the keys if there are any."""
-        return what(box_terms({key: self.declared[key] for key in self.keys}, asked), self.beside)
+        return what(find_boxes({key: self.declared[key] for key in self.keys}, asked), self.beside)
 
     def _check_moments(self) -> None:
         rule = "must have moments for a variance, and sums are all that was released of it"

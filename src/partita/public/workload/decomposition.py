@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from partita.arrays import Floats, Ints
 from partita.errors import check
 from partita.lazy import cached_property
-from partita.numbers import one_of
+from partita.numbers import check_choice
 from partita.public.queries.operator import Operator, Structured, all_places, convert_like, is_integer
 from partita.public.queries.product import Factor, Product, Stack, product_of
 from partita.public.queries.ranges import SpanOperator, Sparse
@@ -526,7 +526,7 @@ class ClassesAndValue:
 
 def check_method(method: Method) -> Method:
     """One of the ways to decompose values."""
-    return one_of(method, "decomposition", get_args(Method))
+    return check_choice(method, "decomposition", get_args(Method))
 
 
 def build_space(operator: Structured, method: Method) -> Space:

@@ -17,7 +17,7 @@ from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee, best_rate, rows_changed
 from partita.lazy import cached_property
-from partita.numbers import failure
+from partita.numbers import check_probability
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.base import damaged, noisy_integers
 from partita.public.bounds import half_width, laplace_variances, largest_reach
@@ -106,7 +106,7 @@ class NumericalRelease(WorkloadRelease, ABC):
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no answer at all misses the whole sum by more, whatever the data."""
-        half = float(failure(beta)) / 2
+        half = float(check_probability(beta)) / 2
         return float((self._reach(half) + self.hidden(half)).max())
 
     def _reach(self, beta: float) -> Floats:
@@ -460,7 +460,7 @@ class TruncationRelease(WorkloadRelease):
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no answer at all misses the whole sum by more, whatever the data."""
-        share = float(failure(beta)) / len(self) / 2
+        share = float(check_probability(beta)) / len(self) / 2
         return max(self._reach(place, share) + self._hidden(place, share) for place in range(len(self)))
 
     @property

@@ -22,7 +22,7 @@ from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.axis.base import Parts, PartsReader
 from partita.public.base import damaged
 from partita.public.bounds import half_width, laplace_variance, largest_reach, repeated_reach
@@ -526,13 +526,13 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         return rows * min(0, self.operator.lowest), rows * max(0, self.operator.highest)
 
     def error(self, beta: float) -> float:
-        half = float(failure(beta)) / 2
+        half = float(check_probability(beta)) / 2
         moved = float(np.abs(self.values - self.unprojected).max(initial=0.0))
         return min(self.distance(half), moved + self.noise.reach(len(self), half))
 
     def distance(self, beta: float) -> float:
         """With probability 1 - beta all answers together miss the truth by no more, in the Euclidean norm."""
-        chance = float(failure(beta))
+        chance = float(check_probability(beta))
         if self.projection is None:
             return math.sqrt(len(self)) * self.noise.reach(len(self), chance)
         beyond = max(0, rows_reach(self.rows_scale, chance / 2) - rows_reach(self.rows_scale, _BETA))

@@ -26,7 +26,7 @@ from partita.guarantee import (
     rows_changed,
 )
 from partita.lazy import cached_property
-from partita.numbers import failure, freeze, integer
+from partita.numbers import check_probability, freeze, integer
 from partita.public.axis.base import Parts, PartsReader
 from partita.public.base import ReleaseKind, damaged, noisy_integers, view_card
 from partita.public.bounds import laplace_variance, largest_reach
@@ -135,7 +135,7 @@ class NoisyUnits:
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no answer at all misses the truth by more, whatever the data."""
-        return largest_reach(self.scale, self.noisy.size, float(failure(beta))) / self.granularity
+        return largest_reach(self.scale, self.noisy.size, float(check_probability(beta))) / self.granularity
 
 
 @final

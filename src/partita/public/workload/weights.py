@@ -25,7 +25,7 @@ from partita.arrays import Floats
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, measurement_rate, positive_epsilon, selection_rate, zcdp_budget
 from partita.lazy import cached_property
-from partita.numbers import Exact, failure, freeze, frozen, integer, parameter, rational
+from partita.numbers import Exact, check_probability, freeze, frozen, integer, parameter, rational
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.base import damaged, noisy_integers
 from partita.public.bounds import half_width, laplace_variance
@@ -628,7 +628,7 @@ class WeightsRelease(WorkloadRelease):
         return Answer(value, lambda: self.weighed.spread, bounds, least)
 
     def error(self, beta: float) -> float:
-        return self.weighed.error(float(failure(beta)))
+        return self.weighed.error(float(check_probability(beta)))
 
     @property
     def story(self) -> str:

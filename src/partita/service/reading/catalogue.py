@@ -33,9 +33,9 @@ from pydantic.json_schema import models_json_schema
 from pydantic_core import to_json
 
 from partita.lazy import cached_property
-from partita.public.file import LARGEST, unpacked
+from partita.public.file import LARGEST, unpack
 from partita.public.file_entries import text
-from partita.public.records import Record, plain
+from partita.public.records import Record, to_plain
 from partita.public.release import Release
 from partita.service import errors
 from partita.service.errors import Refusal, not_found
@@ -102,7 +102,7 @@ def format_csv(rows: Iterable[Iterable[object]]) -> str:
     "town,count\n'=1+2,-3.5\n-7,\n"
     """
     sink = io.StringIO()
-    csv.writer(sink, lineterminator="\n").writerows([_cell(plain(value)) for value in row] for row in rows)
+    csv.writer(sink, lineterminator="\n").writerows([_cell(to_plain(value)) for value in row] for row in rows)
     return sink.getvalue()
 
 
@@ -387,7 +387,7 @@ def _load_entry(folder: pathlib_Path, name: str) -> Entry | None:
             return Entry(name, identity)
         data = file.read(identity.size)
     try:
-        stored, _ = unpacked(data, largest=LARGEST)
+        stored, _ = unpack(data, largest=LARGEST)
         checksum, digest = text(stored.spec["checksum"]), hashlib.sha256(data).hexdigest()
         return Entry(name, identity, checksum, digest, stored.release())
     except Exception:
@@ -481,7 +481,7 @@ class Replies:
 
 def encode_json(record: Record) -> bytes:
     """A record as JSON; numbers that are not finite become null."""
-    return to_json(plain(record))
+    return to_json(to_plain(record))
 
 
 def _tag(request: Request, entry: Entry, *, fixed: bool) -> str:

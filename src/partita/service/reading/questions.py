@@ -30,7 +30,7 @@ from starlette.datastructures import QueryParams
 
 from partita.domain.base import Special
 from partita.errors import check
-from partita.numbers import failure, rational
+from partita.numbers import check_probability, rational
 from partita.public.conditions import Closed, OneOf, Range
 from partita.public.grammar import parse_question, parse_where
 from partita.public.questions import (
@@ -493,7 +493,7 @@ def add_bars(record: Record, z: float) -> Record:
 @lru_cache(maxsize=256)
 def deviations(confidence: float) -> float:
     """How many standard errors a bar of this confidence reaches to either side; refused next to 1."""
-    return NormalDist().inv_cdf((1 + float(failure(confidence, "confidence"))) / 2)
+    return NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
 
 
 def is_small(value: float, half: float) -> bool:

@@ -29,10 +29,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.types import Send
 
-from partita.numbers import failure
+from partita.numbers import check_probability
 from partita.public.file_entries import guarantee_entries
 from partita.public.stream_errors import error_band
-from partita.public.streams import OUTPUTS, SECOND, AnyOutput, OutputsFile, Settings, moment_of
+from partita.public.streams import OUTPUTS, SECOND, AnyOutput, OutputsFile, Settings, to_datetime
 from partita.service.access import CALLER
 from partita.service.errors import Refusal, not_found
 from partita.service.reading.catalogue import ERRORS, JSON, attachment, format_csv
@@ -272,7 +272,7 @@ def describe_stream(
         **_common(shown),
         last=bounds.records([last], settings, beta)[0] if last else None,
         mechanism=settings.mechanism,
-        start=moment_of(settings.start),
+        start=to_datetime(settings.start),
         horizon=settings.horizon,
         window=None if window is None else int(window),
         keys=list(settings.keys) or None,
@@ -529,7 +529,7 @@ def _beta(confidence: float) -> float:
     >>> [_beta(confidence) for confidence in (0.95, 0.8, 0.9512, 0.99995)]
     [0.05, 0.2, 0.048, 1e-05]
     """
-    beta = 1 - failure(confidence, "confidence")
+    beta = 1 - check_probability(confidence, "confidence")
     step = _THOUSANDTH
     while beta < step:
         step /= 10

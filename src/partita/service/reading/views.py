@@ -23,9 +23,9 @@ from partita.errors import check
 from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
 from partita.public.questions import COUNT, write_conditions
-from partita.public.records import Record, plain
+from partita.public.records import Record, to_plain
 from partita.public.release import Release
-from partita.public.results import cdf, cells_of_bins, even_bins
+from partita.public.results import cdf, even_bins, find_bin_cells
 from partita.service.reading.catalogue import (
     CSV,
     ERRORS,
@@ -126,7 +126,7 @@ class ChartAxis:
     @cached_property
     def ends(self) -> tuple[list[Any], list[Any]]:
         """The first and the last value of each bin."""
-        lows, highs = cells_of_bins(self.size, self.bins)
+        lows, highs = find_bin_cells(self.size, self.bins)
         start = np.uint64(self.first)
         return list(self.domain.decode(lows + start)), list(self.domain.decode(highs + start))
 
@@ -306,7 +306,7 @@ def _window_cell(domain: Domain, end: str | None, name: str) -> int | None:
 
 
 def _text(value: object) -> str:
-    return str(plain(value))
+    return str(to_plain(value))
 
 
 # ---- models and routes ----

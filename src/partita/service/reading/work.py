@@ -27,7 +27,7 @@ from typing import Final, TypeVar, final
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter
 from partita.lazy import cached_property
-from partita.public.base import Stop, Stopped, stoppable
+from partita.public.base import Stop, Stopped, run_stoppable
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.conditions import OneOf, Where
 from partita.public.file_entries import form_of
@@ -36,7 +36,7 @@ from partita.public.records import ANSWERS, QuantileValue, Summary, TableResult
 from partita.public.release import Release, find_sum_view
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
-from partita.public.views import View, number_of_boxes
+from partita.public.views import View, count_boxes
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.settings import Limits
@@ -202,7 +202,7 @@ class WorkEstimate:
         """How many boxes there are. A range is one; only sets of values make up more, and multiply."""
         sets = {column: asked for column, asked in where.items() if isinstance(asked, OneOf)}
         most = math.prod(len(set(asked.values)) for asked in sets.values())
-        return most if self.at_most or most <= 1 else number_of_boxes(declared, sets)
+        return most if self.at_most or most <= 1 else count_boxes(declared, sets)
 
 
 def zero_if_refused(predict: Callable[[], int]) -> int:
@@ -362,7 +362,7 @@ class WorkerPool:
             self._room.release(caller)
             raise _ending()
         self._stops.add(stop)
-        submitted = self._executor.submit(copy_context().run, stoppable, stop, work)
+        submitted = self._executor.submit(copy_context().run, run_stoppable, stop, work)
         loop = asyncio.get_running_loop()
         submitted.add_done_callback(lambda _: self._later(loop, caller, stop))
         return await _result(submitted, stop)

@@ -14,7 +14,7 @@ from partita.errors import InvalidData, InvalidParameter, StreamError
 from partita.public.streams import Settings
 from partita.service.errors import ERRORS
 from partita.service.steward.streams import AnyStream, NewStream, StewardStream, StreamRegistry
-from partita.trusted.durable.events import Event, checked_events
+from partita.trusted.durable.events import Event, check_events
 
 # ---- bodies of feeding requests ----
 
@@ -261,7 +261,7 @@ class EventIntake:
         elif len(body) <= _SMALL:
             request = parse()
             # Validated here, so that it cannot make the transaction of others fail.
-            checked_events(request.events, stream.settings)
+            check_events(request.events, stream.settings)
             if name not in self._commits:
                 self._commits[name] = GroupCommit(stream)
             await self._commits[name].add(request)

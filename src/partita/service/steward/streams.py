@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from partita.errors import InvalidParameter, LedgerError, StreamError, StreamForked, check
 from partita.ledger.ledger import Ledger
 from partita.public.file_entries import guarantee_entries
-from partita.public.streams import FAMILY, OUTPUTS, SECOND, Settings, moment_of, nanoseconds, period_of
+from partita.public.streams import FAMILY, OUTPUTS, SECOND, Settings, nanoseconds, parse_period, to_datetime
 from partita.service.errors import Refusal, not_found
 from partita.service.settings import NAME, ServiceSettings
 from partita.service.web import Log
@@ -67,7 +67,7 @@ class NewStream(BaseModel):
         """Refuse names that look like file names, and periods below a second."""
         rule = f"must not end in {', '.join(_ENDINGS)}"
         check(not self.name.endswith(_ENDINGS), "name", rule, given=self.name, fix="choose another name")
-        rule, is_long = "must be a second or longer", period_of(self.period) >= SECOND
+        rule, is_long = "must be a second or longer", parse_period(self.period) >= SECOND
         check(is_long, "period", rule, given=self.period, fix='pass "1s"')
         fits = self.keys is None or self.mechanism in (_COUNTER, FAMILY)
         check(fits, "mechanism", "must be left out with keys", given=self.mechanism, fix="drop it")
@@ -130,7 +130,7 @@ class StewardStream(BaseModel):
             mechanism=settings.mechanism,
             guarantee=guarantee_entries(settings.guarantee),
             period_seconds=settings.period / SECOND,
-            start=moment_of(settings.start),
+            start=to_datetime(settings.start),
             horizon=settings.horizon,
             keys=list(settings.keys) or None,
             unit=settings.unit,

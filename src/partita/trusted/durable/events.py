@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData, InvalidParameter, InvalidState, check, check_data, unchained
-from partita.numbers import integer, one_of
+from partita.errors import InvalidData, InvalidParameter, InvalidState, check, check_data, raise_without_cause
+from partita.numbers import check_choice, integer
 from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
 from partita.trusted.noise.system import Noise
 from partita.trusted.streams.base import ContinualCounter, counted
@@ -67,7 +67,7 @@ class CheckedEvent(NamedTuple):
     counts: Counts
 
 
-def checked_events(events: Iterable[Event], settings: Settings) -> list[CheckedEvent]:
+def check_events(events: Iterable[Event], settings: Settings) -> list[CheckedEvent]:
     """The events, well-formed: what is wrong is said before any of them is counted."""
     return [_checked(event, settings) for event in events]
 
@@ -163,7 +163,9 @@ def _number(feeder: str, number: object) -> int | bytes:
 
 def _sequence(sequence: Any) -> int:
     failure = InvalidData("sequence", "must be a number from 0 on", fix="number events from 1")
-    return unchained(lambda: integer(sequence, "sequence", low=0, high=LARGEST), failure, InvalidParameter)
+    return raise_without_cause(
+        lambda: integer(sequence, "sequence", low=0, high=LARGEST), failure, InvalidParameter
+    )
 
 
 def _digest(name: object) -> bytes:
@@ -303,7 +305,7 @@ def record_after(before: bytes, counter: AnyCounter) -> bytes:
 def _mechanism(settings: Settings) -> type[AnyCounter]:
     if settings.keys:
         return CounterFamily
-    return MECHANISMS[one_of(settings.mechanism, "mechanism", tuple(MECHANISMS))]
+    return MECHANISMS[check_choice(settings.mechanism, "mechanism", tuple(MECHANISMS))]
 
 
 def _optional(noise: Noise | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from partita.public.streams import (
     file_error,
     nanoseconds,
     parse_now,
-    period_of,
+    parse_period,
     with_suffix,
 )
 from partita.trusted.durable.events import MOST_PERIODS, make_counter
@@ -297,4 +297,4 @@ def _check_keys(keys: object) -> Sequence[str]:
 def _start(start: object, period: object, moment: int) -> int:
     if start is not None:
         return nanoseconds(start, "start")
-    return moment - moment % period_of(period)
+    return moment - moment % parse_period(period)

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self, final
 from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError, check
 from partita.numbers import integer
 from partita.public.streams import LARGEST, OutputsFile, Settings, file_error
-from partita.storage import FilePath, checked_path, sync_folder
+from partita.storage import FilePath, check_path, sync_folder
 from partita.trusted.durable.events import (
     AnyCounter,
     CheckedEvent,
@@ -105,7 +105,7 @@ class PanStore:
     """
 
     def __init__(self, path: FilePath, *, create: bool = True) -> None:
-        self.path = checked_path(path)
+        self.path = check_path(path)
         self._owner = os.getpid()
         try:
             if create and not os.path.lexists(self.path):
@@ -125,7 +125,7 @@ class PanStore:
     def new(cls, path: FilePath, *, room: int) -> Self:
         """A new file for states of up to `room` bytes, a public number; no file may be there."""
         room = integer(room, "room", low=0, high=_LARGEST_SLOT - _PAGE)
-        place = checked_path(path)
+        place = check_path(path)
         try:
             is_new = not os.path.lexists(place) and _create(place, _slot_for(room))
         except OSError as error:

@@ -58,7 +58,7 @@ from partita.trusted.durable.events import (
     Event,
     Name,
     Times,
-    checked_events,
+    check_events,
     count_by_period,
     group_calls,
     repeated_feed_error,
@@ -428,7 +428,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         if no period is left, or if the disk refuses, nothing counts and an error says so. What is sent again
         under the same numbers counts no second time. Calls are stored one after the other.
         """
-        self._add_calls([checked_events(events, self.settings)])
+        self._add_calls([check_events(events, self.settings)])
 
     def add_calls(self, calls: Iterable[Event | Iterable[Event]]) -> None:
         """Count several calls one after the other, each at a moment of its own, as `add_many` does.
@@ -439,9 +439,9 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         checked: list[CheckedEvent | list[CheckedEvent]] = []
         for call in calls:
             if isinstance(call, Event):
-                checked += checked_events([call], self.settings)
+                checked += check_events([call], self.settings)
             else:
-                checked.append(checked_events(call, self.settings))
+                checked.append(check_events(call, self.settings))
         self._add_calls(checked)
 
     def tick(self, now: object = None) -> list[T]:
@@ -497,7 +497,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         The band holds the true count of each period, but for probability beta. It is interactive if that is
         asked for, and by itself in a notebook that has plotly. Only the public file is read.
         """
-        from partita.public.plot import wanted
+        from partita.public.plot import is_interactive as wanted
         from partita.public.stream_plot import plot, stream_figure
 
         outputs, name = list(self.outputs(since=since)), self.settings.dataset
@@ -656,7 +656,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         """The row of numbers of a period as one event."""
         numbers, keys = row.tolist(), self.settings.keys
         count = dict(zip(keys, numbers, strict=True)) if keys else numbers[0]
-        return checked_events([Event(source, period, count)], self.settings)
+        return check_events([Event(source, period, count)], self.settings)
 
     def _require_owner(self) -> None:
         if os.getpid() != self._owner:

@@ -108,7 +108,7 @@ def check_scale(scale: Fraction, epsilon: Fraction) -> None:
     check(SMALLEST_SCALE <= scale <= LARGEST_SCALE, "epsilon", rule, given=epsilon, fix=fix)
 
 
-def fitting(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
+def check_fits(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
     """The counts, if they have `size` cells and bound contributions at least as tightly."""
     check_data(isinstance(data, AxisCounts), "data", "must be a Histogram", fix="use Histogram.from_cells")
     fix = "use one domain for both"
@@ -119,7 +119,7 @@ def fitting(data: AxisCounts, size: int, contributions: int) -> AxisCounts:
     return data
 
 
-def fitting_points(points: object, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
+def check_points_fit(points: object, axes: tuple[Axis, ...], contributions: int) -> PointCounts:
     """The points, if they lie on these axes and bound contributions at least as tightly."""
     if not isinstance(points, PointCounts):
         raise InvalidData("points", "must be Points", fix="use Points.from_rows")
@@ -176,7 +176,7 @@ class Additive(Mechanism):
 
     def _measure(self, data: AxisCounts, noise: Noise) -> dict[str, Any]:
         """The fields of the release."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         noisy = session.add(self.exact(counts.spread()), self.scale)
         guarantee = self.guarantee if session.secure else None
@@ -360,7 +360,7 @@ class WithSpecials:
         self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise
     ) -> tuple[AxisRelease, NDArray[Any]]:
         """Draw all noise: the axis by its mechanism, then noise on each special count."""
-        counts = fitting(data, self.axis.size, self.axis.contributions)
+        counts = check_fits(data, self.axis.size, self.axis.contributions)
         specials = self._counts(beside)
         session = noise.session()
         return self.axis.release(counts, noise=session), session.add(specials, self.scale)

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar, final
 import numpy as np
 
 from partita.arrays import Bools, Floats, Ints, UInts
-from partita.domain.axis import MOST_AXES, Axis, checked_axes
+from partita.domain.axis import MOST_AXES, Axis, check_axes
 from partita.errors import check
 from partita.numbers import Converted, freeze, frozen, integer, parameter
 from partita.public.axis.tree_solver import MOST_NODES, UNITS, LevelEvidence, SpendingRule, TreeLooks
@@ -30,18 +30,18 @@ from partita.public.boxes.plan import (
     RankSlots,
     Recipe,
     SlotBoxes,
+    default_bits,
+    default_recipe,
     grid_error,
     halvings,
     native_schedule,
     native_slots,
     rank_error,
     tree_error,
-    usual_bits,
-    usual_recipe,
 )
 from partita.public.boxes.rank_boxes import RankBoxesRelease, RankViews, RectanglesRelease, rank_schedule
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
-from partita.trusted.mechanisms.base import NoisyLooks, PartNoise, Private, check_scale, fitting_points
+from partita.trusted.mechanisms.base import NoisyLooks, PartNoise, Private, check_points_fit, check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
 
@@ -59,7 +59,7 @@ class BoxMechanism(Private, ABC):
 
     def _convert(self) -> None:
         super()._convert()
-        axes = checked_axes(self.axes)
+        axes = check_axes(self.axes)
         rule, fix = f"must be at least {self.fewest_axes}", "use Intervals for one column"
         check(len(axes) >= self.fewest_axes, "axes", rule, given=len(axes), fix=fix)
         fix = "publish fewer columns together, several times: views=[(...), (...)]"
@@ -85,7 +85,7 @@ class BoxMechanism(Private, ABC):
 
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie on these axes and bound contributions at least as tightly."""
-        return fitting_points(points, self.axes, self.contributions)
+        return check_points_fit(points, self.axes, self.contributions)
 
     @abstractmethod
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> BoxRelease:
@@ -194,8 +194,8 @@ class SpendingBoxes(BoxMechanism):
         freeze(
             self,
             total=None if total is None else integer(total, "total", low=-LARGEST_TOTAL, high=LARGEST_TOTAL),
-            bits=usual_bits(self.axes) if bits is None else integer(bits, "bits", low=1, high=most),
-            recipe=usual_recipe(self.axes) if recipe is None else recipe,
+            bits=default_bits(self.axes) if bits is None else integer(bits, "bits", low=1, high=most),
+            recipe=default_recipe(self.axes) if recipe is None else recipe,
         )
 
     def _check(self) -> None:

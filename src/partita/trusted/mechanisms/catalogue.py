@@ -35,7 +35,7 @@ from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.trusted.mechanisms.base import AxisMechanism, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
-from partita.trusted.mechanisms.workload import WorkloadMechanism, sentence
+from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 
 Chosen = TypeVar("Chosen", covariant=True)
 
@@ -198,7 +198,7 @@ def _choose_least_error(able: Mapping[str, WorkloadMechanism]) -> Choice[Workloa
 
 def _reason(made: WorkloadMechanism) -> str:
     """The explanation of a mechanism for queries, as a sentence."""
-    return sentence(made.why) if made.why else ""
+    return format_sentence(made.why) if made.why else ""
 
 
 def _find_best(domain: Domain, known: Mapping[str, type[Any]], common: Common) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from partita.arrays import Ints, UInts
 from partita.errors import check
 from partita.guarantee import Composition, best_composition
-from partita.numbers import Exact, freeze, frozen, one_of, parameter
+from partita.numbers import Exact, check_choice, freeze, frozen, parameter
 from partita.public.bounds import laplace_variance
 from partita.public.queries.expressions import Value
 from partita.public.queries.operator import Structured, exact_product, exact_sums
@@ -601,7 +601,7 @@ class InstanceTruncation(WeightsMechanism):
     rule: Rule = "steady"
 
     def _convert(self) -> None:
-        freeze(self, rule=one_of(self.rule, "rule", get_args(Rule)))
+        freeze(self, rule=check_choice(self.rule, "rule", get_args(Rule)))
         super()._convert()
 
     @property

@@ -46,7 +46,7 @@ from partita.guarantee import (
 from partita.ledger.ledger import Ledger
 from partita.numbers import freeze, integer, rational
 from partita.public.bounds import largest_reach
-from partita.public.queries.language import queries_from, total
+from partita.public.queries.language import read_queries, total
 from partita.public.queries.operator import Structured
 from partita.public.queries.product import Stack
 from partita.public.queries.queries import Queries, Universe
@@ -54,7 +54,7 @@ from partita.public.workload.release import Change, NoisyUnits
 from partita.public.workload.weights import Margin, Measurements, Scales
 from partita.storage import SqliteFormat, SqliteWriter
 from partita.trusted.durable.stream import Writer
-from partita.trusted.mechanisms.base import check_scale, fitting_points
+from partita.trusted.mechanisms.base import check_points_fit, check_scale
 from partita.trusted.mechanisms.weights import choose_margins
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.system import SYSTEM, Noise
@@ -576,7 +576,7 @@ class WeightsSession:
             )
         shape = self.terms.universe.shape
         try:
-            queries = [total(), *(queries_from(update.query) for update in updates)]
+            queries = [total(), *(read_queries(update.query) for update in updates)]
             return Measurements(
                 operator=Stack([self._operator(query) for query in queries]),
                 unit=1,
@@ -599,7 +599,7 @@ class WeightsSession:
         """The query as the file will have it: checked before anything is compared."""
         fix = 'pass between("age", 30, 39)'
         check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
-        return queries_from(query.settled(self.terms.universe).to_json())
+        return read_queries(query.settled(self.terms.universe).to_json())
 
     def _operator(self, query: Queries) -> Structured:
         return self.terms.refine(query.over(self.terms.universe))
@@ -626,7 +626,7 @@ def open_session(
     with that ledger only. Without a ledger nothing notices if the file is copied and both copies are used.
     Points on a cluster are gathered before anything is debited: queries come one at a time.
     """
-    data = fitting_points(points, terms.universe.axes, terms.guarantee.contributions).gathered()
+    data = check_points_fit(points, terms.universe.axes, terms.guarantee.contributions).gathered()
     place = Path(os.path.realpath(path))
     OnlineStore.create(place, terms.to_text())
     store = OnlineStore(place)

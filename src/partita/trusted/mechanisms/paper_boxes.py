@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from partita.arrays import Bools, Ints, UInts
 from partita.errors import check
 from partita.guarantee import Guarantee
-from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
+from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter, rational
 from partita.public.axis.tree_solver import MOST_NODES
-from partita.public.boxes.paper import Guess, PaperRectanglesRelease
+from partita.public.boxes.paper import ErrorForecast, PaperRectanglesRelease
 from partita.public.boxes.tree_of_trees import SegmentTree, Stage, TreeOfTrees, nodes_over_one_point, spread
 from partita.trusted.mechanisms.base import PartNoise, check_scale
 from partita.trusted.mechanisms.boxes import BoxMechanism
@@ -57,7 +57,7 @@ class PaperRectangles(BoxMechanism):
     def _convert(self) -> None:
         super()._convert()
         threshold = None if self.threshold is None else _check_threshold(self.threshold)
-        freeze(self, beta=failure(self.beta), threshold=threshold)
+        freeze(self, beta=check_probability(self.beta), threshold=threshold)
 
     def _check(self) -> None:
         for levels in (1, _MOST_LEVELS):
@@ -127,14 +127,14 @@ class PaperRectangles(BoxMechanism):
         before = np.arange(axis.before, dtype=np.uint64)
         return np.concatenate([before, cut.edges + start, np.arange(axis.after, dtype=np.uint64) + behind])
 
-    def _guess(self, rows: int) -> Guess:
+    def _guess(self, rows: int) -> ErrorForecast:
         """The prediction for that many rows that lie evenly: segments as heavy as the threshold."""
         number = integer(rows, "rows", low=0)
         segments = [
             min(partition.size, 1 + number // (1 + partition.threshold), 2 ** (_MOST_LEVELS - 1))
             for partition in self.partitions
         ]
-        return Guess(number, tuple(segments), self.scale(segments), self.floor(segments))
+        return ErrorForecast(number, tuple(segments), self.scale(segments), self.floor(segments))
 
 
 class _Looks:

@@ -15,16 +15,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
-from partita.errors import EntropyError, InvalidData, InvalidParameter, check, check_data, unchained
-from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, one_of, parameter
+from partita.errors import EntropyError, InvalidData, InvalidParameter, check, check_data, raise_without_cause
+from partita.numbers import (
+    Converted,
+    Exact,
+    check_choice,
+    check_probability,
+    freeze,
+    frozen,
+    integer,
+    parameter,
+)
 from partita.public.axis.tent_solver import (
     GRAIN_BITS,
     MOST_LEVELS,
     Pairs,
     TentCounts,
     TentStrategy,
-    planned,
-    with_last_cells_apart,
+    plan_levels,
+    split_last_cells,
 )
 from partita.public.axis.tents import (
     BUDGET_UNITS,
@@ -38,7 +47,7 @@ from partita.public.axis.tents import (
 from partita.public.axis.tree import Cut
 from partita.public.base import LARGEST_NUMBER
 from partita.public.bounds import typical_error
-from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_scale, fitting
+from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_scale
 from partita.trusted.noise import hazard
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.laws import Uncopyable
@@ -81,8 +90,8 @@ class Partition(Mechanism):
         freeze(
             self,
             size=integer(self.size, "size", low=1, high=2**64),
-            beta=failure(self.beta),
-            law=one_of(self.law, "law", get_args(Law)),
+            beta=check_probability(self.beta),
+            law=check_choice(self.law, "law", get_args(Law)),
         )
         check_scale(self.scale, self.epsilon)
         freeze(self, threshold=self._threshold(self.threshold))
@@ -106,7 +115,7 @@ class Partition(Mechanism):
         A cell of multiplicity m adds m - 1. By default beta is the half of the partition's own
         that the threshold leaves over.
         """
-        chance = self.beta / 2 if beta is None else failure(beta)
+        chance = self.beta / 2 if beta is None else check_probability(beta)
         each = chance / (integer(n, "n", low=0) + 1)
         if self.law == "geometric":
             return self.threshold + hazard.geometric_quantile(self.scale, each) + 1
@@ -120,7 +129,7 @@ class Partition(Mechanism):
         other machines.
         """
         if isinstance(data, AxisCounts):
-            counts = fitting(data, self.size, self.contributions)
+            counts = check_fits(data, self.size, self.contributions)
         else:
             counts = Histogram.from_sorted(data, size=self.size, contributions=self.contributions)
         if within is not None:
@@ -314,7 +323,7 @@ def _items(cells: np.ndarray, counts: np.ndarray, first: int) -> Iterator[tuple[
 
 def _check_integer(value: object, name: str) -> int:
     failure = InvalidData(name, "must be an integer", fix="pass an int")
-    return unchained(lambda: integer(value, name), failure, InvalidParameter)
+    return raise_without_cause(lambda: integer(value, name), failure, InvalidParameter)
 
 
 @final
@@ -346,7 +355,7 @@ class Tents(Mechanism):
     @property
     def scales(self) -> list[Fraction]:
         """The noise scale of each level's integers."""
-        return level_scales(planned(self.size)[1], self.rate)
+        return level_scales(plan_levels(self.size)[1], self.rate)
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range; the number of rows does not matter."""
@@ -354,11 +363,11 @@ class Tents(Mechanism):
 
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds."""
-        return sum(planned(self.size)[0])
+        return sum(plan_levels(self.size)[0])
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> TentRelease:
         """Count every cell and every tent, and add noise."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         tents = measure_tents(counts.spread(), self.rate, session)
         return TentRelease(size=self.size, tents=tents, guarantee=self.guarantee if session.secure else None)
@@ -370,7 +379,7 @@ def measure_tents(units: NDArray[np.int64], rate: Fraction, noise: Noise) -> Ten
     A row changes level l by 2^8l in L1 norm, so with noise of scale 2^8l / (share rate) it costs its
     share of the rate there, and the shares add up to one. How many units there are must be public.
     """
-    sizes, shares = planned(units.size)
+    sizes, shares = plan_levels(units.size)
     exact = TentStrategy.over(sizes, shares).exact(units)
     scales = level_scales(shares, rate)
     noisy = tuple(noise.add(values, scale) for values, scale in zip(exact, scales, strict=True))
@@ -444,7 +453,7 @@ class PartitionTents(Mechanism):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> PartitionTentsRelease:
         """Test if cells are well filled, cut if they are not, and count with the rest of epsilon."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         filled = self._filled(counts, session)
         if filled is not None and self._is_full(filled):
@@ -487,7 +496,7 @@ class PartitionTents(Mechanism):
 
     def _count_segments(self, counts: AxisCounts, cut: Cut, noise: Noise) -> tuple[TentCounts, Pairs | None]:
         """Units are the segments and their last cells, or the segments, with a second look at pairs."""
-        pieces = Cut(edges=with_last_cells_apart(cut.edges))
+        pieces = Cut(edges=split_last_cells(cut.edges))
         units = self.budget.counting(full=False)
         weights = counts.weigh(pieces)
         if len(pieces) == len(cut) or self.budget.cuts_off_last_cells(len(cut)):

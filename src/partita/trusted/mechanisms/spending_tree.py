@@ -17,7 +17,7 @@ from partita.public.axis.tents import LITTLE, PartitionTentsRelease
 from partita.public.axis.tree_solver import UNITS, LevelEvidence, TreeLevel, TreeShape
 from partita.public.base import LARGEST_NUMBER
 from partita.public.bounds import typical_error
-from partita.trusted.mechanisms.base import Mechanism, NoisyLooks, PartNoise, check_scale, fitting
+from partita.trusted.mechanisms.base import Mechanism, NoisyLooks, PartNoise, check_fits, check_scale
 from partita.trusted.mechanisms.partition import PartitionTents
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts
@@ -111,7 +111,7 @@ class SpendingTree(Mechanism):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> SpendingTreeRelease:
         """Grow the tree level by level, all nodes of a level at once."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         looks = _Looks(counts, session, self.scale)
         return SpendingTreeRelease(
@@ -272,7 +272,7 @@ class Intervals(Mechanism):
         self, data: AxisCounts, *, noise: Noise = SYSTEM
     ) -> PartitionTentsRelease | SpendingTreeRelease:
         """Count all rows, choose the tool by the noisy count, and release with it."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         noisy = int(session.add(counts.total, self.total_scale))
         total = min(_LARGEST_TOTAL, max(-_LARGEST_TOTAL, noisy))

@@ -27,11 +27,11 @@ from partita.public.sums.parts import (
     KeyTree,
     PartTree,
     best_tree,
-    cells_of,
+    count_cells,
     cut_by_counts,
     cut_into_cells,
 )
-from partita.trusted.mechanisms.base import Private, check_scale, fitting_points
+from partita.trusted.mechanisms.base import Private, check_points_fit, check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
 
@@ -136,8 +136,8 @@ class LevelTrees(Private):
         """A sentence about how public parameters choose the parts."""
         if not self.keys:
             return "Sums have no keys: there is one part."
-        if cells_of(self.keys) <= _FEW_CELLS:
-            return f"Each of the {cells_of(self.keys):,} cells of the keys is a part of its own."
+        if count_cells(self.keys) <= _FEW_CELLS:
+            return f"Each of the {count_cells(self.keys):,} cells of the keys is a part of its own."
         return "The keys are cut into parts by the released counts."
 
     def predicted_error(self, rows: int) -> float:
@@ -161,7 +161,7 @@ class LevelTrees(Private):
         The points have a column for each key, and the value is the last column. `density` was released
         before; it decides how keys with many cells are cut.
         """
-        rows = fitting_points(points, (*self.keys, self.cap.value.axis), self.contributions)
+        rows = check_points_fit(points, (*self.keys, self.cap.value.axis), self.contributions)
         cut = self._cut(density)
         tree = best_tree(cut.parts)
         session = noise.session()
@@ -184,7 +184,7 @@ class LevelTrees(Private):
 
     def _cut(self, density: KeyCounts | None) -> KeyTree:
         """The parts of the keys: a function of public parameters and of released counts of the keys."""
-        cells = cells_of(self.keys)
+        cells = count_cells(self.keys)
         if cells <= _FEW_CELLS or (density is None and cells <= MOST_PARTS):
             return cut_into_cells(self.keys)
         if density is None:
@@ -194,7 +194,7 @@ class LevelTrees(Private):
 
     def _parts(self, rows: int) -> int:
         """A prediction of the number of parts."""
-        cells = cells_of(self.keys)
+        cells = count_cells(self.keys)
         if cells <= _FEW_CELLS:
             return cells
         return max(2, min(cells, MOST_PARTS, int(2 * rows / self._rows_for_a_part)))
@@ -286,7 +286,7 @@ class LogTree(Private):
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> LogTreeRelease:
         """Count every node and add noise; the points have one column, the value."""
-        rows = fitting_points(points, (self.cells.line.axis,), self.contributions)
+        rows = check_points_fit(points, (self.cells.line.axis,), self.contributions)
         counts = rows.folded(partial(_count_cells, self.cells))
         session = noise.session()
         return LogTreeRelease(

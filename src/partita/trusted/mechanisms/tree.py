@@ -13,7 +13,7 @@ import numpy as np
 from partita.arrays import Ints, UInts
 from partita.errors import check, check_bool
 from partita.guarantee import Guarantee
-from partita.numbers import Converted, Exact, failure, freeze, frozen, integer, parameter, rational
+from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter, rational
 from partita.public.axis.base import Hierarchy
 from partita.public.axis.tree import PaperIntervalsRelease, TreeRelease
 from partita.public.bounds import (
@@ -23,7 +23,7 @@ from partita.public.bounds import (
     square_root_error,
     tree_error,
 )
-from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_scale, fitting
+from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_scale
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
@@ -132,7 +132,7 @@ class Tree(Mechanism):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> TreeRelease:
         """Count every node and add noise."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         nodes = counts.folded(partial(_count_nodes, self.size, self.widths))
         exact = np.split(nodes, np.cumsum(self.shape.nodes)[:-1])
@@ -188,7 +188,7 @@ class PaperIntervals(Mechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, size=integer(self.size, "size", low=1, high=2**64), beta=failure(self.beta))
+        freeze(self, size=integer(self.size, "size", low=1, high=2**64), beta=check_probability(self.beta))
 
     def _check(self) -> None:
         for levels in (1, _MOST_LEVELS):
@@ -244,7 +244,7 @@ class PaperIntervals(Mechanism):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> PaperIntervalsRelease:
         """Cut, then count the segments by a tree."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         part = PartNoise(session)
         cut = self.partition.cut(counts, noise=part)

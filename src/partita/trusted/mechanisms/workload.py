@@ -31,7 +31,7 @@ from partita.public.workload.release import (
     LinearWorkloadRelease,
     WorkloadRelease,
 )
-from partita.trusted.mechanisms.base import Mechanism, Private, check_scale, fitting, fitting_points
+from partita.trusted.mechanisms.base import Mechanism, Private, check_fits, check_points_fit, check_scale
 from partita.trusted.noise.system import LARGEST_SCALE, SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, PointCounts
 
@@ -95,7 +95,7 @@ class LinearQueries(Mechanism):
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> LinearQueriesRelease:
         """Answer every query in whole units and add noise."""
-        counts = fitting(data, self.size, self.contributions)
+        counts = check_fits(data, self.size, self.contributions)
         session = noise.session()
         return LinearQueriesRelease(
             noisy=session.add(self._operator.answers(counts.spread()), self.scale),
@@ -218,7 +218,7 @@ class WorkloadMechanism(Private, ABC):
 
     def fitting(self, points: PointCounts) -> PointCounts:
         """The points, if they lie in the universe and bound contributions at least as tightly."""
-        return fitting_points(points, self.universe.axes, self.contributions)
+        return check_points_fit(points, self.universe.axes, self.contributions)
 
     def counts(self, points: PointCounts) -> NDArray[np.int64]:
         """How many rows are in each cell of the universe, as an array of its shape."""
@@ -239,7 +239,7 @@ class WorkloadMechanism(Private, ABC):
         check(self.operator.column_norm != 0, "queries", rule, given="zero for every cell", fix=fix)
 
 
-def sentence(phrase: str) -> str:
+def format_sentence(phrase: str) -> str:
     """A phrase with a capital and a full stop, unless it has them.
 
     >>> sentence("one threshold for all queries")

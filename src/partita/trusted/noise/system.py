@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check, check_data
-from partita.numbers import integer, one_of, rational
+from partita.numbers import check_choice, integer, rational
 from partita.trusted.noise import laws
 from partita.trusted.noise.hazard import MARGIN, FirstSuccess, Law, Sweep, hazard
 from partita.trusted.noise.laws import (
@@ -161,7 +161,7 @@ class SystemNoise:
         self, words: Callable[[], WordSource] = Words, *, path: Path = "auto", margin: float = MARGIN
     ) -> None:
         self._words = words
-        self._path = one_of(path, "path", get_args(Path))
+        self._path = check_choice(path, "path", get_args(Path))
         self._margin = margin
         check(MARGIN <= margin < 1, "margin", "must lie in [2^-36, 1)", given=margin, fix="leave it out")
 
@@ -329,7 +329,7 @@ def _scale(scale: object) -> Fraction:
 
 
 def _law(law: Law) -> Law:
-    return one_of(law, "law", get_args(Law))
+    return check_choice(law, "law", get_args(Law))
 
 
 def _parts(parts: ArrayLike) -> Ints:

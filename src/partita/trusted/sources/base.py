@@ -103,7 +103,7 @@ class File:
         check_source(_status(self.path) == self.identity, self.shown, rule, fix=fix)
 
 
-def find(data: object) -> list[File]:
+def find_files(data: object) -> list[File]:
     """The files that a path, a pattern or a list of them names, each once, in a fixed order."""
     given = [data] if isinstance(data, (str, os.PathLike)) else cast(Sequence[object], data)
     files: dict[tuple[int, int], File] = {}
@@ -164,7 +164,7 @@ def _label(path: str) -> str:
 
 # Column names are public: an error may show them, and suggest the one that was meant. The exception is the
 # first line of a CSV file: it is a person's row if the file has no header, so nothing of it is shown.
-def checked(names: object, parameter: str) -> list[str]:
+def check_column_names(names: object, parameter: str) -> list[str]:
     """A list of column names without repeats."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise InvalidParameter(parameter, "must be a list of column names", given=names, fix='pass ["age"]')

@@ -26,7 +26,7 @@ from pyarrow import types
 
 from partita.errors import PartitaError, SourceError, check
 from partita.trusted.sources.arrow import check_sum, from_engine, sort, to_engine, wide_type, widen
-from partita.trusted.sources.base import Batches, Rows, Table, attempt, checked
+from partita.trusted.sources.base import Batches, Rows, Table, attempt, check_column_names
 from partita.trusted.sources.tally import find_starts
 
 PREFIX: Final = "partita-scratch-"
@@ -46,7 +46,7 @@ class LocalSource:
 
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
         """Exact counts of distinct raw values; see `Source.counts`."""
-        keys, sums = checked(keys, "keys"), checked(sums, "sums")
+        keys, sums = check_column_names(keys, "keys"), check_column_names(sums, "sums")
         check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
         rows = self.rows.read(list(dict.fromkeys([*keys, *sums])))
         kinds = [wide_type(field.type, field.name) for field in rows.schema]

@@ -10,7 +10,7 @@ from partita.errors import InvalidData, check, check_data, check_source
 from partita.ledger.postgres import is_address
 from partita.numbers import integer
 from partita.trusted.sources.arrow import Frame, Mapped, Parquet
-from partita.trusted.sources.base import File, Rows, Source, checked, find
+from partita.trusted.sources.base import File, Rows, Source, check_column_names, find_files
 from partita.trusted.sources.engine import LocalSource
 from partita.trusted.sources.postgres import Postgres
 from partita.trusted.sources.spark.session import is_spark
@@ -56,11 +56,11 @@ def _open_rows(data: Any, delimiter: str, header: Sequence[str] | None) -> Rows:
     fix = 'pass Postgres(address, table="visits")'
     check_data(not is_address(data), "data", "must say which rows of a database", fix=fix)
     if isinstance(data, (str, os.PathLike)) or _is_list_of_paths(data):
-        return _open_files(find(data), delimiter, header)
+        return _open_files(find_files(data), delimiter, header)
     if hasattr(data, "__arrow_c_stream__"):
         return Frame(data)
     if isinstance(data, Mapping):
-        checked(list(data), "data")
+        check_column_names(list(data), "data")
         return Mapped(data)
     raise InvalidData(
         "data",
@@ -78,7 +78,7 @@ def _open_files(files: list[File], delimiter: object, header: Sequence[str] | No
     rule, fix = "must be one ASCII character, and no quote or line ending", 'pass ",", ";", "|" or "\\t"'
     mark = delimiter if isinstance(delimiter, str) and len(delimiter) == 1 else ""
     check("\0" < mark < "\x7f" and mark not in '"\r\n', "delimiter", rule, given=delimiter, fix=fix)
-    names = None if header is None else checked(header, "header")
+    names = None if header is None else check_column_names(header, "header")
     formats: dict[str, Callable[[list[File]], Rows]] = {
         ".parquet": Parquet,
         ".csv": lambda found: Csv(found, mark, names),

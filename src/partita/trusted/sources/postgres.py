@@ -30,7 +30,7 @@ from partita.errors import InvalidParameter, SourceError, check, check_source
 from partita.ledger.postgres import Address
 from partita.numbers import Converted, freeze, frozen, integer, parameter
 from partita.trusted.sources.arrow import PYTHON, check_sum, python_array, to_engine, widen
-from partita.trusted.sources.base import Table, attempt, checked, locate_columns
+from partita.trusted.sources.base import Table, attempt, check_column_names, locate_columns
 from partita.trusted.sources.engine import finish
 
 _TEXTUAL: Final = ("S", "E")
@@ -156,7 +156,7 @@ class Postgres:
 
     def counts(self, keys: Sequence[str], sums: Sequence[str] = ()) -> Table:
         """Exact counts of distinct raw values; see `Source.counts`."""
-        keys, sums = checked(keys, "keys"), checked(sums, "sums")
+        keys, sums = check_column_names(keys, "keys"), check_column_names(sums, "sums")
         check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
         psycopg = _library()
         with self._transaction(psycopg) as connection:

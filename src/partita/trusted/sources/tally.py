@@ -26,7 +26,7 @@ from partita.errors import InvalidParameter, check, check_source
 from partita.numbers import integer
 from partita.trusted.secret import AxisCounts, Histogram, Points
 from partita.trusted.sources.arrow import PYTHON, UNREADABLE, find_distinct
-from partita.trusted.sources.base import Source, checked, locate_columns
+from partita.trusted.sources.base import Source, check_column_names, locate_columns
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -262,7 +262,7 @@ def _check_columns(schema: object, by: Sequence[str] | None) -> list[str]:
     if not isinstance(schema, Mapping) or not all(is_domain(domain) for domain in schema.values()):
         fix = 'pass for example {"age": Integer(0, 120)}'
         raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
-    names = checked(list(schema) if by is None else by, "by")
+    names = check_column_names(list(schema) if by is None else by, "by")
     unknown = next((name for name in names if name not in schema), None)
     fix = "declare the domain of each column"
     check(unknown is None and names, "by", "must name columns of the schema", given=unknown, fix=fix)

@@ -139,14 +139,14 @@ class Csv:
         first = next(rest, b"")
         header, _, body = first.partition(b"\n")
         line = next(iter(LineBlock.of(header + b"\n"))) if first else None
-        parts = None if line is None else fields(line, self.delimiter)
+        parts = None if line is None else split_fields(line, self.delimiter)
         if parts is None:
             fix = "check encoding and delimiter, or declare header=[...] if there is no such line"
             raise SourceError(file.shown, "must start with a line of column names in UTF-8", fix=fix)
         return [part.decode() for part in parts], chain([body] if body else [], rest)
 
 
-def fields(line: bytes, delimiter: str) -> list[bytes] | None:
+def split_fields(line: bytes, delimiter: str) -> list[bytes] | None:
     """The fields of one line, or None if a quote is left open or closed too early.
 
     >>> fields(b'1,"a ""b"", c",5" pipe', ",")
@@ -178,7 +178,7 @@ def split(lines: LineBlock, width: int, places: Sequence[int], delimiter: str) -
 
 
 def _split_line(line: bytes | None, width: int, delimiter: str) -> list[bytes]:
-    parts = None if line is None else fields(line, delimiter)
+    parts = None if line is None else split_fields(line, delimiter)
     return parts if parts is not None and len(parts) == width else [UNREADABLE] * width
 
 

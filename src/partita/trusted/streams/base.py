@@ -26,12 +26,12 @@ from partita.errors import (
     InvalidParameter,
     InvalidState,
     check_data,
-    unchained,
+    raise_without_cause,
 )
 from partita.guarantee import Guarantee
 from partita.numbers import integer
 from partita.public.stream_errors import Running
-from partita.public.streams import LARGEST, WIDTH, CounterTerms, misfit
+from partita.public.streams import LARGEST, WIDTH, CounterTerms, invalid_state
 from partita.trusted.noise.laws import Uncopyable
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
 
@@ -108,7 +108,9 @@ def counted(x: object) -> int:
     if type(x) is int and -LARGEST < x < LARGEST:
         return x
     failure = InvalidData("x", "must be an integer between -2^62 and 2^62", fix="count in ints")
-    return unchained(lambda: integer(x, "x", low=1 - LARGEST, high=LARGEST - 1), failure, InvalidParameter)
+    return raise_without_cause(
+        lambda: integer(x, "x", low=1 - LARGEST, high=LARGEST - 1), failure, InvalidParameter
+    )
 
 
 def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> Ints:
@@ -197,7 +199,7 @@ def unpack(state: object, kind: str, version: int) -> dict[str, list[int]]:
         raise InvalidState("state", "must be the bytes that a counter gave", fix="pass counter.state()")
     body, checksum = state[:-_CHECKSUM], state[-_CHECKSUM:]
     if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
-        raise misfit("be whole")
+        raise invalid_state("be whole")
     reader = _Reader(body[len(_MAGIC) :])
     if (reader.text(), reader.length()) != (kind, version):
         fix = "use its own class"
@@ -241,7 +243,7 @@ class _Reader:
     def row(self) -> list[int]:
         width, count = self.length(), self.length()
         if width not in (_WORD, WIDTH):
-            raise misfit("be whole")
+            raise invalid_state("be whole")
         data = self._take(width * count)
         if width == _WORD:
             words: list[int] = np.frombuffer(data, dtype=">i8").tolist()
@@ -251,7 +253,7 @@ class _Reader:
     def _take(self, length: int) -> bytes:
         data = self._data[self._at : self._at + length]
         if len(data) < length:
-            raise misfit("be whole")
+            raise invalid_state("be whole")
         self._at += length
         return data
 
@@ -306,7 +308,7 @@ class Stepping(ABC, Uncopyable):
             counter._periods = integer(periods, "periods", low=0, high=counter._end)
             counter._restore(fields)
         except (LookupError, ValueError, TypeError, OverflowError):
-            raise misfit(f"be of a counter {cls.name!r}") from None
+            raise invalid_state(f"be of a counter {cls.name!r}") from None
         counter.guarantee = counter.guarantee if secure else None
         return counter
 
@@ -391,5 +393,5 @@ class Supply:
         """Go on with what was ready before."""
         (ready,), supply = fields["ready"], fields["supply"]
         if not 0 <= ready <= len(supply) == self._size:
-            raise misfit("fit its supply")
+            raise invalid_state("fit its supply")
         self._ready = supply[:ready]

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from partita.arrays import Floats, Ints, integer_array
 from partita.errors import check
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.stream_errors import CounterErrors, Running, StreamErrors
 from partita.public.stream_trees import (
     EPOCH_GROWTH,
@@ -33,7 +33,7 @@ from partita.public.stream_trees import (
     next_epoch,
     plan,
 )
-from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
 from partita.trusted.streams.base import (
@@ -153,7 +153,7 @@ class NoisyCount(Stepping, ContinualCounter):
 
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for all periods at once."""
-        chance, errors = float(failure(beta)), self._errors
+        chance, errors = float(check_probability(beta)), self._errors
         everywhere = errors.everywhere(self._periods, chance)
         return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
@@ -258,9 +258,9 @@ def _first_plan(horizon: int | None, given: TreePlan | None) -> TreePlan:
         check(given is None, "plan", "needs a horizon", given=given, fix="pass plan.horizon")
         return first_epoch()
     if given is None:
-        return plan(horizon_of(horizon))
+        return plan(check_horizon(horizon))
     rule = "must be for the same horizon"
-    check(given.horizon == horizon_of(horizon), "plan", rule, given=given.horizon, fix="make one for it")
+    check(given.horizon == check_horizon(horizon), "plan", rule, given=given.horizon, fix="make one for it")
     return given
 
 
@@ -346,7 +346,7 @@ class CentredPath:
             and stop <= start + self._ahead
             and (periods < stop or begins or periods == self.plan.horizon)
         ):
-            raise misfit("fit its plan")
+            raise invalid_state("fit its plan")
         self.position = periods
         self._start, self._stop = start, stop
         self._leaves = fields["leaves"][: stop - start]
@@ -548,7 +548,7 @@ class Epochs:
         plans = TreePlan.all_of(fields["plans"])
         grown = [EPOCH_GROWTH * plan.horizon for plan in plans[:-1]]
         if plans[:1] != self.plans or [plan.horizon for plan in plans[1:]] != grown:
-            raise misfit("fit its trees")
+            raise invalid_state("fit its trees")
         self.plans = plans
         self.tree = CentredPath(self.plans[-1], self._rate, self._noise)
         self.tree.restore(fields, periods - sum(plan.horizon for plan in self.plans[:-1]))

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Floats
 from partita.errors import InvalidParameter, check, check_data
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.stream_errors import FamilyErrors, Running
 from partita.public.stream_trees import SHARES, PeriodTree, shape_for
-from partita.public.streams import WIDTH, CounterTerms, misfit
+from partita.public.streams import WIDTH, CounterTerms, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
 from partita.trusted.streams.base import LONGEST, Fields, Row, Stepping, counts_of, integers, row
@@ -127,7 +127,7 @@ class CounterFamily(Stepping):
     def answer(self, key: int | str, beta: float = 0.05) -> Running:
         """The last output for a key with its error: for this period, and for all its periods at once."""
         check(key in self._places, "key", "must be one of the family", given=key, fix="use family.keys")
-        chance, value = float(failure(beta)), float(self.value[self._places[key]])
+        chance, value = float(check_probability(beta)), float(self.value[self._places[key]])
         laws = FamilyErrors(self._tree, self.terms.rate)
         everywhere = laws.everywhere(self._periods, chance)
         return laws.noise(self._periods).around(value, chance, everywhere=everywhere)
@@ -179,7 +179,7 @@ class CounterFamily(Stepping):
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         if not len(fields["counts"]) == len(fields["error"]) == len(self.keys):
-            raise misfit("have a count for each key")
+            raise invalid_state("have a count for each key")
         self._counts = np.array(fields["counts"], dtype=np.int64)
         self._error = self._errors.array(fields["error"])
         self._errors.restore(fields, self._periods)
@@ -248,7 +248,7 @@ class TreeErrors:
     def restore(self, fields: dict[str, list[int]], position: int) -> None:
         """Go on with what was drawn before."""
         if not 0 <= position <= self.shape.horizon:
-            raise misfit("lie within its horizon")
+            raise invalid_state("lie within its horizon")
         self.position = position
         for level in range(self.shape.levels):
             siblings = self.array(fields[f"row {level}"])

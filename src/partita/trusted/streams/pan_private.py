@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats, Ints
-from partita.errors import InvalidData, InvalidParameter, check, check_bool, unchained
+from partita.errors import InvalidData, InvalidParameter, check, check_bool, raise_without_cause
 from partita.guarantee import Guarantee
-from partita.numbers import failure, integer, one_of
+from partita.numbers import check_choice, check_probability, integer
 from partita.public.stream_errors import PAN_CELLS, PanErrors, Running
 from partita.public.stream_trees import BlockShape, BookBlockShape, TreeBlockShape, Variant, block_length
-from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
 from partita.trusted.noise.system import KERNEL, SMALLEST_SCALE, IntegerArray, Noise
 from partita.trusted.streams.base import (
     ContinualCounter,
@@ -74,12 +74,12 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         noise: Noise = KERNEL,
     ) -> None:
         terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        known = None if horizon is None else horizon_of(horizon)
+        known = None if horizon is None else check_horizon(horizon)
         self._cells = _zeros()
         super().__init__(terms=terms, horizon=known, secure=noise is KERNEL)
         if self.guarantee is not None:
             self.guarantee = replace(self.guarantee, intrusions=1)
-        self.variant: Variant = one_of(variant, "variant", get_args(Variant))
+        self.variant: Variant = check_choice(variant, "variant", get_args(Variant))
         self.live = check_bool(live, "live")
         self._noise = noise
         self._start = self._value = 0
@@ -156,7 +156,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
         All periods are those up to the horizon, or up to the end of the present block if there is none.
         """
-        chance, errors = float(failure(beta)), self._errors
+        chance, errors = float(check_probability(beta)), self._errors
         everywhere = errors.everywhere(self._periods, chance)
         return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
@@ -238,7 +238,7 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         self._value = _index(value + 2**63, 2**64) - 2**63
         self._carried[:], self._cells[:] = _row(fields["carried"]), _row(fields["cells"])
         if self._carried.min() < 0:
-            raise misfit("hold numbers of noises")
+            raise invalid_state("hold numbers of noises")
 
     @property
     def _position(self) -> int:
@@ -296,13 +296,13 @@ def _zeros() -> Cells:
 def _index(number: int, count: int) -> int:
     """A number from a state, if it is one of 0, ..., count-1."""
     if not 0 <= number < count:
-        raise misfit("hold numbers that a counter has")
+        raise invalid_state("hold numbers that a counter has")
     return number
 
 
 def _row(numbers: list[int]) -> Cells:
     if len(numbers) != PAN_CELLS:
-        raise misfit("hold all cells")
+        raise invalid_state("hold all cells")
     return np.array(numbers, dtype=np.int64)
 
 
@@ -389,8 +389,8 @@ class Capped:
 def _hashable(people: Iterable[Hashable]) -> list[Hashable]:
     """All people of a period, before any of them is seen."""
     failure = InvalidData("people", "must be ids that can be looked up", fix="pass ints or strings")
-    listed = unchained(lambda: list(people), failure, Exception)
-    unchained(lambda: hash(tuple(listed)), failure, Exception)
+    listed = raise_without_cause(lambda: list(people), failure, Exception)
+    raise_without_cause(lambda: hash(tuple(listed)), failure, Exception)
     return listed
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.stream_errors import Running, SlidingErrors
 from partita.public.stream_trees import SHARES, PeriodTree
-from partita.public.streams import LARGEST, CounterTerms, misfit
+from partita.public.streams import LARGEST, CounterTerms, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.streams.base import ContinualCounter, Fields, Stepping, counted, counts_of
@@ -95,7 +95,7 @@ class SlidingCounter(Stepping, ContinualCounter):
 
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for any `window` periods on end at once."""
-        chance = float(failure(beta))
+        chance = float(check_probability(beta))
         everywhere = self._laws.everywhere(self._periods, chance)
         return self._laws.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
@@ -149,5 +149,5 @@ class SlidingCounter(Stepping, ContinualCounter):
         self._before, self._prefixes = fields["before"], fields["prefixes"]
         block = self._tree.horizon
         if not len(self._before) == len(self._prefixes) == block + 1:
-            raise misfit("have a count for each period of a block")
+            raise invalid_state("have a count for each period of a block")
         self._errors.restore(fields, self._laws.place(self._periods))

@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Floats
 from partita.errors import check
-from partita.numbers import failure, integer, one_of
+from partita.numbers import check_choice, check_probability, integer
 from partita.public.stream_errors import Running
-from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise import hazard
 from partita.trusted.noise.hazard import Law
@@ -72,7 +72,7 @@ class SparsePlan:
         integer(self.threshold, "threshold", low=0, high=LARGEST)
         integer(self.offset, "offset", low=0, high=LARGEST)
         integer(1 if self.capacity is None else self.capacity, "capacity", low=1, high=LARGEST)
-        one_of(self.law, "law", get_args(Law))
+        check_choice(self.law, "law", get_args(Law))
 
 
 class _Segments(NamedTuple):
@@ -243,12 +243,12 @@ class InnerCounters:
         """Go on with counters that were made as these are: with the same epsilon, above all."""
         self._full, carried = fields["full"]
         if not 0 <= self._full <= _MOST_FULL:
-            raise misfit("hold few enough inner counters")
+            raise invalid_state("hold few enough inner counters")
         self._carried = carried * self.granularity
         made = self._made(self._full, self._noise)
         self._open = self.kind.from_state(bytes(fields["inner"]), noise=self._noise)
         if (self._open.terms, self._open.horizon) != (made.terms, made.horizon):
-            raise misfit("fit its inner counter")
+            raise invalid_state("fit its inner counter")
 
     def _made(self, number: int, noise: Noise) -> ContinualCounter:
         """The counter of this number, before its first segment."""
@@ -267,7 +267,7 @@ def class_named(name: str) -> type[Any]:
         known += each.__subclasses__()
     named = [each for each in known if vars(each).get("name") == name]
     if not named:
-        raise misfit("be over a counter that is known")
+        raise invalid_state("be over a counter that is known")
     return named[0]
 
 
@@ -328,16 +328,16 @@ class SparseCounter(Stepping, ContinualCounter):
         noise: Noise = SYSTEM,
     ) -> None:
         terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        self._length = horizon_of(horizon)
+        self._length = check_horizon(horizon)
         check_scale(PARTS / terms.rate, terms.epsilon)
-        paper = one_of(constants, "constants", get_args(Constants)) == "paper"
+        paper = check_choice(constants, "constants", get_args(Constants)) == "paper"
         kind = counting_segments(inner or (TreeCounter if paper else Counter))
         self.plan = plan or plan_for(
             horizon=self._length,
             rate=terms.rate,
             expected=expected,
             weight=weight,
-            beta=failure(beta),
+            beta=check_probability(beta),
             paper=paper,
         )
         self.scale = PARTS / (terms.rate * self.plan.seals)
@@ -394,7 +394,7 @@ class SparseCounter(Stepping, ContinualCounter):
 
         The bounds hold for any stream without negative numbers; `error` supposes steady arrivals.
         """
-        chance = float(failure(beta)) / 2
+        chance = float(check_probability(beta)) / 2
         counters = self._inner.answers(chance)
         reach = sum((each.high - each.low) / 2 for each in counters)
         most = self._most_open(chance)
@@ -485,7 +485,7 @@ class SparseCounter(Stepping, ContinualCounter):
         self._missing = missing if is_open else None
         self._inner.restore(fields)
         if self.seals > self._periods:
-            raise misfit("have a period for each segment")
+            raise invalid_state("have a period for each segment")
         self._show()
 
 

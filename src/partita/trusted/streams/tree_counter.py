@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats, Ints
-from partita.numbers import failure, integer
+from partita.numbers import check_probability, integer
 from partita.public.bounds import laplace_variance
 from partita.public.stream_errors import NoiseSum, Running, TreeCounterErrors, noise_sum
 from partita.public.stream_trees import CounterTree
-from partita.public.streams import LARGEST, CounterTerms, horizon_of, misfit
+from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
 from partita.trusted.streams.base import (
@@ -103,7 +103,7 @@ class _NaiveCount(NoisyCount):
         noise: Noise = SYSTEM,
     ) -> None:
         terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        self._length = horizon_of(horizon)
+        self._length = check_horizon(horizon)
         self.scale = self._outputs_of_an_event / terms.rate
         check_scale(self.scale, terms.epsilon)
         session = noise.session()
@@ -212,7 +212,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         self, *, epsilon: object, horizon: int, contributions: int = 1, noise: Noise = SYSTEM
     ) -> None:
         terms = CounterTerms.of(epsilon, contributions=contributions)
-        self._length = horizon_of(horizon)
+        self._length = check_horizon(horizon)
         check_scale(1 / terms.rate, terms.epsilon)
         self._noise, self._ones = noise.session(), 0
         super().__init__(terms=terms, horizon=self._length, secure=self._noise.secure)
@@ -248,7 +248,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
 
     def answer(self, beta: float = 0.05) -> Running:
         """The last output with its error: for this period, and for all periods at once."""
-        chance = float(failure(beta))
+        chance = float(check_probability(beta))
         reach = self._reach(self._periods, chance)
         return Running(
             value=self.value,
@@ -278,7 +278,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
     def _restore(self, fields: dict[str, list[int]]) -> None:
         (self._ones,) = fields["ones"]
         if not 0 <= self._ones <= self._periods:
-            raise misfit("hold at most a one for each period")
+            raise invalid_state("hold at most a one for each period")
 
     def _flips(self, number: int) -> Ints:
         """For each bit whether it is flipped: discrete Laplace noise is positive with chance a / (1+a)."""
@@ -348,7 +348,7 @@ class TreePath:
 
     def restore(self, fields: dict[str, list[int]], periods: int) -> None:
         if not 0 <= periods <= self.shape.horizon or len(fields["sums"]) != self.shape.levels:
-            raise misfit("fit its tree")
+            raise invalid_state("fit its tree")
         self.position = periods
         self._sums = fields["sums"]
         self._supply.restore(fields)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.public.boxes.paper import one_sided_reach
-from partita.public.boxes.tree_of_trees import SegmentTree, nodes_in_all, nodes_over_one_point, spread
+from partita.public.boxes.tree_of_trees import SegmentTree, count_all_nodes, nodes_over_one_point, spread
 
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33]
 
@@ -94,7 +94,7 @@ def test_the_number_of_nodes_over_a_point_is_exact(sizes: tuple[int, ...]) -> No
     }
 
     assert over == {nodes_over_one_point(trees)}
-    assert len(structure) == nodes_in_all(trees)
+    assert len(structure) == count_all_nodes(trees)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=20))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.shrinkage import shared_out, shrink, sibling_variances
+from partita.public.axis.shrinkage import project_on_totals, shrink, sibling_variances
 from partita.public.axis.tree_solver import Families
 from partita.public.bounds import half_width
 from partita.testing import EndlessTape, tape_noise
@@ -86,7 +86,7 @@ def test_projections_are_the_nearest_counts(groups: list[list[int]], total: int)
     places, there = family.table()
     rows = np.where(there, values[places], -np.inf)
 
-    found = shared_out(rows, np.full(sizes.size, float(total)))[there]
+    found = project_on_totals(rows, np.full(sizes.size, float(total)))[there]
 
     assert found.min() >= 0
     assert family.sum(found) == pytest.approx(np.full(sizes.size, total))

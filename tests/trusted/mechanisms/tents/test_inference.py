@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.public.axis.curve import Curve, refine
-from partita.public.axis.shrinkage import project_nonnegative, shared_out
+from partita.public.axis.shrinkage import project_nonnegative, project_on_totals
 from partita.public.axis.tent_solver import (
     TentCounts,
     TentStrategy,
-    planned,
+    plan_levels,
     prefix_bounds,
-    with_last_cells_apart,
+    split_last_cells,
 )
 from partita.public.bounds import RangeCombination, laplace_mix_reach
 
@@ -51,7 +51,7 @@ def test_shares_are_the_nearest_ones(
     first, second = sorted(other)
     rival = total * np.array([first, second - first, 1 - second])
 
-    shared = shared_out(members, np.array([total]))
+    shared = project_on_totals(members, np.array([total]))
 
     assert shared.sum() == pytest.approx(total, abs=1e-9)
     assert ((shared - members) ** 2).sum() <= ((rival - members) ** 2).sum() + 1e-6
@@ -118,7 +118,7 @@ def test_questions_are_summed_up_cell_by_cell(asked: list[tuple[int, int, int]],
 @pytest.mark.parametrize("units", [1, 7, 20, 21, 300, 450, 12_500])
 def test_without_noise_the_band_holds_every_prefix_in_its_middle(units: int) -> None:
     """The structured estimate of every prefix is unbiased."""
-    sizes, shares = planned(units)
+    sizes, shares = plan_levels(units)
     rows = (np.arange(units, dtype=np.int64) * 13) % 7
     exact = TentStrategy.over(sizes, shares).exact(rows)
 
@@ -131,7 +131,7 @@ def test_without_noise_the_band_holds_every_prefix_in_its_middle(units: int) -> 
 def test_the_band_is_as_wide_as_the_noise_of_its_own_sums() -> None:
     """The reach of one prefix is a Chernoff bound on the very factors of its estimate."""
     units, beta = 60, 0.1
-    sizes, shares = planned(units)
+    sizes, shares = plan_levels(units)
     zeros = [np.zeros(size, np.int64) for size in sizes]
     silent = TentCounts(levels=tuple(zeros), shares=shares, rate=Fraction(1))
     factors = []
@@ -168,6 +168,6 @@ def test_last_cells_are_cut_off_where_there_are_others(edges: set[int]) -> None:
     """Every end stays, and the cell before it is an end too, if there is one."""
     ends = cells(*sorted(edges))
 
-    pieces = set(with_last_cells_apart(ends).tolist())
+    pieces = set(split_last_cells(ends).tolist())
 
     assert pieces == edges | {edge - 1 for edge in edges if edge}

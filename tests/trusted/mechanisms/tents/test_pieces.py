@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from partita.arrays import UInts
-from partita.public.axis.tent_solver import PairEvidence, Pairs, with_last_cells_apart
+from partita.public.axis.tent_solver import PairEvidence, Pairs, split_last_cells
 
 RNG = np.random.default_rng(0)
 SETS = [
@@ -30,7 +30,7 @@ class Ends:
 @pytest.mark.parametrize("ends", SETS, ids=str)
 def test_last_cells_end_pieces_of_their_own(ends: UInts) -> None:
     """Every end is an end, and so is the cell before it, if there is one."""
-    pieces = with_last_cells_apart(ends)
+    pieces = split_last_cells(ends)
 
     assert pieces.dtype == np.uint64
     assert pieces.tolist() == sorted({int(end) - back for end in ends for back in (0, 1) if end >= back})

@@ -85,7 +85,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     half = Fraction(1, 2)
     monkeypatch.setattr(
         tents_module,
-        "planned",
+        "plan_levels",
         lambda units: ((units, units - 1), (half, half)) if units > 2 else ((units,), (half * 2,)),
     )
     monkeypatch.setattr(Partition, "cut", lambda self, data, *, noise: Cut(edges=np.array([0, 3], np.uint64)))

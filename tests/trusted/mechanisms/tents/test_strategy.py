@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.public.axis.tent_solver import GRAIN, TentCounts, TentLevel, TentStrategy, planned
+from partita.public.axis.tent_solver import GRAIN, TentCounts, TentLevel, TentStrategy, plan_levels
 from partita.public.bounds import Posterior, RangePosition
 
 SIZES = (1, 2, 3, 20, 21, 57, 400, 401, 12_000, 12_001, 300_000, 300_001)
 
 
 def strategy(units: int) -> TentStrategy:
-    return TentStrategy.over(*planned(units))
+    return TentStrategy.over(*plan_levels(units))
 
 
 def silent(units: int) -> TentCounts:
     """Tents that counted nobody, without noise, at epsilon = 1."""
-    sizes, shares = planned(units)
+    sizes, shares = plan_levels(units)
     levels = tuple(np.zeros(size, np.int64) for size in sizes)
     return TentCounts(levels=levels, shares=shares, rate=Fraction(1))
 
@@ -30,7 +30,7 @@ def silent(units: int) -> TentCounts:
 @pytest.mark.parametrize("units", SIZES)
 def test_shares_add_up_to_one(units: int) -> None:
     """Every level has a positive share, and together they are exactly one."""
-    _, shares = planned(units)
+    _, shares = plan_levels(units)
 
     assert min(shares) > 0
     assert sum(shares) == 1

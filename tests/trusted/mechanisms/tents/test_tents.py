@@ -44,7 +44,7 @@ def outcome(counts: Counts, noise: Noise, **changes: Any) -> object:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tents upon tents over a handful of cells, where the plan would have none."""
     shares = (HALF, Fraction(1, 4), Fraction(1, 4))
-    monkeypatch.setattr(module, "planned", lambda units: ((units, units - 1, units - 2), shares))
+    monkeypatch.setattr(module, "plan_levels", lambda units: ((units, units - 1, units - 2), shares))
 
 
 def test_the_suite_of_every_mechanism_passes() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.public.axis import curve as isotonic
-from partita.public.axis.curve import curve_through, fit_monotone
+from partita.public.axis.curve import fit_curve, fit_monotone
 
 VALUES = st.lists(st.integers(-50, 50), min_size=1, max_size=40)
 
@@ -59,7 +59,7 @@ def test_rounds_and_single_blocks_agree(rounds: int, monkeypatch: pytest.MonkeyP
 def test_curves_are_the_closest_that_rise_from_zero(values: list[int]) -> None:
     """Among monotone sequences from zero on, none nearby is closer to the prefixes."""
     prefixes = np.array(values, dtype=float)
-    curve = curve_through(np.arange(prefixes.size, dtype=np.uint64), prefixes)
+    curve = fit_curve(np.arange(prefixes.size, dtype=np.uint64), prefixes)
     found = np.cumsum(curve.counts)
     best = float(((found - prefixes) ** 2).sum())
 

@@ -18,7 +18,7 @@ from partita.errors import HorizonReached, StreamError
 from partita.public.streams import Settings
 from partita.testing import ZeroNoise
 from partita.trusted.durable import journal
-from partita.trusted.durable.events import CheckedEvent, Event, checked_events, group_calls
+from partita.trusted.durable.events import CheckedEvent, Event, check_events, group_calls
 from partita.trusted.durable.journal import SCHEMA, Journal, forget, remember
 from partita.trusted.durable.open import open_counter, open_family
 from partita.trusted.durable.slots import _pieces
@@ -350,7 +350,7 @@ def test_what_is_forgotten_was_never_known(before: list[int], call: list[int]) -
             return connection.execute("SELECT * FROM runs ORDER BY first").fetchall()
 
         def new(numbers: list[int]) -> list[CheckedEvent]:
-            checked = checked_events([Event("gate", number) for number in numbers], settings)
+            checked = check_events([Event("gate", number) for number in numbers], settings)
             return [event for event in checked if remember(connection, event, settings)]
 
         assert len(new(before)) == len(before)

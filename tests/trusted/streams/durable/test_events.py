@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from partita.errors import InvalidData, InvalidParameter
 from partita.guarantee import Guarantee
 from partita.public.streams import LARGEST, Settings
-from partita.trusted.durable.events import CheckedEvent, Event, Name, checked_events, split_events
+from partita.trusted.durable.events import CheckedEvent, Event, Name, check_events, split_events
 from partita.trusted.durable.journal import SCHEMA, counted_by, remember
 from tests.trusted.streams.durable.conftest import Opener
 
@@ -49,7 +49,7 @@ def tables() -> Iterator[sqlite3.Connection]:
 def counted(connection: sqlite3.Connection, events: list[Event], settings: Settings) -> list[int]:
     return [
         sum(count for _, count in counted_by(event, settings)) if remember(connection, event, settings) else 0
-        for event in checked_events(events, settings)
+        for event in check_events(events, settings)
     ]
 
 
@@ -224,7 +224,7 @@ def test_a_batch_counts_wholly_or_not_at_all(opened: Opener) -> None:
 def test_malformed_events_are_refused(event: Event) -> None:
     """The error names the rule."""
     with pytest.raises(InvalidData, match=r"must (be|have)"):
-        checked_events([event], made_settings())
+        check_events([event], made_settings())
 
 
 def test_totals_stay_within_what_a_counter_takes(opened: Opener) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from partita.errors import HorizonReached, InvalidParameter
-from partita.public.streams import SECOND, Output, Schedule, moment_of, nanoseconds, period_of
+from partita.public.streams import SECOND, Output, Schedule, nanoseconds, parse_period, to_datetime
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.durable.events import MECHANISMS
 from partita.trusted.durable.stream import Ticker
@@ -29,7 +29,7 @@ def values(outputs: Any) -> list[float]:
 )
 def test_a_period_is_written_with_its_unit_or_in_seconds(written: object, seconds: float) -> None:
     """Both mean the same whole number of nanoseconds."""
-    assert period_of(written) == seconds * SECOND
+    assert parse_period(written) == seconds * SECOND
 
 
 @pytest.mark.parametrize("period", ["", "m", "1y", "-1m", 0, -1, 0.0001, None, "1 m", True, float("nan")])
@@ -45,7 +45,7 @@ def test_moments_are_read_in_utc() -> None:
     written = ["1970-01-01T01:00", "1970-01-01T03:00+02:00", 3600, datetime(1970, 1, 1, 3, tzinfo=east)]
 
     assert {nanoseconds(moment, "start") for moment in written} == {3600 * SECOND}
-    assert moment_of(3600 * SECOND) == datetime(1970, 1, 1, 1, tzinfo=UTC)
+    assert to_datetime(3600 * SECOND) == datetime(1970, 1, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("moment", ["yesterday", None, [], 10**40, "9" * 300])

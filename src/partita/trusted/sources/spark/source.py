@@ -19,7 +19,7 @@ from partita.local.aggregate import Aggregator
 from partita.local.question import Question
 from partita.numbers import integer
 from partita.trusted.sources.arrow import UNREADABLE, check_sum, to_engine, widen
-from partita.trusted.sources.base import Table, checked, locate_columns
+from partita.trusted.sources.base import Table, check_column_names, locate_columns
 from partita.trusted.sources.engine import finish
 from partita.trusted.sources.spark.counts import (
     SHIFT,
@@ -179,7 +179,7 @@ def _wide_type(kind: Any, name: str) -> Any:
 
 def _count(frame: Frame, keys: Sequence[str], sums: Sequence[str]) -> Table:
     """The table that `Source.counts` promises: grouped on the cluster, and collected here."""
-    keys, sums = checked(keys, "keys"), checked(sums, "sums")
+    keys, sums = check_column_names(keys, "keys"), check_column_names(sums, "sums")
     check(keys, "keys", "must name a column", given=keys, fix='pass for example ["age"]')
     raw = Raw.of(frame, list(dict.fromkeys([*keys, *sums])))
     places = {name: place for place, name in enumerate(raw.names)}
