@@ -137,7 +137,7 @@ def figure(number: float) -> str:
 def shorten(text: str, width: int) -> str:
     """The text itself, or as much of it as fits, with dots behind it.
 
-    >>> shortened("northernmost", 8)
+    >>> shorten("northernmost", 8)
     'north...'
     """
     return text if len(text) <= width else f"{text[: max(0, width - 3)]}..."
@@ -243,7 +243,7 @@ def run_stoppable(stop: Stop, work: Callable[[], Result]) -> Result:
 
     >>> stop = Stop()
     >>> stop.set()
-    >>> stoppable(stop, lambda: 7)
+    >>> run_stoppable(stop, lambda: 7)
     Traceback (most recent call last):
     partita.public.base.Stopped
     """

@@ -277,7 +277,7 @@ def sum_signs(runs: Iterable[Run]) -> list[tuple[int, int]]:
 def overlay_runs(runs: Iterable[Run]) -> Iterator[Run]:
     """Disjoint runs and the sum of the signs on each, where that is not zero.
 
-    >>> list(laid_over([(2, 9, 1), (4, 6, -1)]))
+    >>> list(overlay_runs([(2, 9, 1), (4, 6, -1)]))
     [(2, 4, 1), (6, 9, 1)]
     """
     for (first, height), (behind, _) in pairwise(sum_signs(runs)):

@@ -31,7 +31,7 @@ Line: TypeAlias = Sequence[str]
 def to_plain(value: object) -> object:
     """A value as JSON can hold it: exact numbers and dates as text, numbers that are not finite as null.
 
-    >>> plain({"epsilon": Fraction(1, 3), "high": math.inf})
+    >>> to_plain({"epsilon": Fraction(1, 3), "high": math.inf})
     {'epsilon': '1/3', 'high': None}
     """
     if isinstance(value, Mapping):

@@ -149,7 +149,7 @@ class Schedule:
 def parse_period(period: object) -> int:
     """The length of a period: "30s", "1m", "1h", "1d", "1w", or a number of seconds.
 
-    >>> period_of("1m") == period_of(60) == 60 * SECOND
+    >>> parse_period("1m") == parse_period(60) == 60 * SECOND
     True
     """
     fix = 'pass for example "1m"'
@@ -181,7 +181,7 @@ def nanoseconds(moment: object, name: str) -> int:
 def to_datetime(moment: int) -> datetime:
     """Nanoseconds as a datetime in UTC, down to the microsecond; the first or last there is, if beyond.
 
-    >>> moment_of(90 * SECOND).isoformat()
+    >>> to_datetime(90 * SECOND).isoformat()
     '1970-01-01T00:01:30+00:00'
     """
     try:

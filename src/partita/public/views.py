@@ -603,7 +603,7 @@ def find_boxes(declared: Declared, where: Where) -> tuple[BoxTerm, ...]:
 
     >>> from partita.domain import Category, Integer
     >>> declared = {"age": Integer(0, 120), "town": Category(["Rome", "Bari", "Turin"])}
-    >>> box_terms(declared, {"age": Range(65, None), "town": ["Rome", "Turin"]})
+    >>> find_boxes(declared, {"age": Range(65, None), "town": ["Rome", "Turin"]})
     (BoxTerm(low=(66, 0), high=(122, 0), sign=1), BoxTerm(low=(66, 2), high=(122, 2), sign=1))
     """
     runs = [_find_runs(name, domain, where) for name, domain in declared.items()]
@@ -616,11 +616,11 @@ def find_boxes(declared: Declared, where: Where) -> tuple[BoxTerm, ...]:
 
 
 def count_boxes(declared: Declared, where: Where) -> int:
-    """How many boxes `box_terms` would make, without making them: sets of values multiply.
+    """How many boxes `find_boxes` would make, without making them: sets of values multiply.
 
     >>> from partita.domain import Integer
     >>> declared = {"age": Integer(0, 120), "rooms": Integer(0, 9)}
-    >>> number_of_boxes(declared, {"age": OneOf((1, 2, 5)), "rooms": OneOf((1, 3))})
+    >>> count_boxes(declared, {"age": OneOf((1, 2, 5)), "rooms": OneOf((1, 3))})
     4
     """
     return math.prod(len(_find_runs(name, domain, where)) for name, domain in declared.items())

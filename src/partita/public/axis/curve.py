@@ -1,6 +1,6 @@
 """Cumulative counts along an axis of cells: monotone, linear inside pieces, exact positions.
 
-`fit_monotone` and `curve_through` make them from noisy prefixes, `refine` and `shift_sparse_segments` guess
+`fit_monotone` and `fit_curve` make them from noisy prefixes, `refine` and `shift_sparse_segments` guess
 where the rows of a piece lie inside of it, and `apportion` rounds counts to whole numbers.
 """
 

@@ -168,7 +168,7 @@ class TentStrategy:
 def plan_levels(units: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
     """How many nodes each level gets, units first, and its share: a public function of the number of units.
 
-    >>> planned(256)
+    >>> plan_levels(256)
     ((256, 11), (Fraction(1, 2), Fraction(1, 2)))
     """
     powers, shares = next((p, s) for most, p, s in _PLANS if most is None or units <= most)
@@ -839,7 +839,7 @@ def split_last_cells(ends: UInts) -> UInts:
 
     A heavy cell seals the segment it lies in, so it is a last cell.
 
-    >>> with_last_cells_apart(np.array([0, 4, 5], np.uint64)).tolist()
+    >>> split_last_cells(np.array([0, 4, 5], np.uint64)).tolist()
     [0, 3, 4, 5]
     """
     wide = np.concatenate([ends[:1] > 0, np.diff(ends) > 1])

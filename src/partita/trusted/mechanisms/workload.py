@@ -242,7 +242,7 @@ class WorkloadMechanism(Private, ABC):
 def format_sentence(phrase: str) -> str:
     """A phrase with a capital and a full stop, unless it has them.
 
-    >>> sentence("one threshold for all queries")
+    >>> format_sentence("one threshold for all queries")
     'One threshold for all queries.'
     """
     return f"{phrase[:1].upper()}{phrase[1:]}" + ("" if phrase.endswith(".") else ".")

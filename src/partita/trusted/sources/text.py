@@ -149,9 +149,9 @@ class Csv:
 def split_fields(line: bytes, delimiter: str) -> list[bytes] | None:
     """The fields of one line, or None if a quote is left open or closed too early.
 
-    >>> fields(b'1,"a ""b"", c",5" pipe', ",")
+    >>> split_fields(b'1,"a ""b"", c",5" pipe', ",")
     [b'1', b'a "b", c', b'5" pipe']
-    >>> fields(b'1,"a', ","), fields(b'"a"b', ",")
+    >>> split_fields(b'1,"a', ","), split_fields(b'"a"b', ",")
     (None, None)
     """
     field, found, place = _field(delimiter), [], 0
