@@ -11,6 +11,11 @@ from partita.domain import Integer as Integer
 from partita.domain import Real as Real
 from partita.domain import Timestamp as Timestamp
 from partita.domain.axis import Axis as Axis
+from partita.domain.base import ABOVE as ABOVE
+from partita.domain.base import BELOW as BELOW
+from partita.domain.base import INVALID as INVALID
+from partita.domain.base import NULL as NULL
+from partita.domain.base import OTHER as OTHER
 from partita.errors import BudgetExceeded as BudgetExceeded
 from partita.errors import BudgetLost as BudgetLost
 from partita.errors import EntropyError as EntropyError
@@ -54,11 +59,6 @@ from partita.public.boxes.rank_boxes import RectanglesRelease as RectanglesRelea
 from partita.public.boxes.regions import HalfSpace as HalfSpace
 from partita.public.boxes.regions import Polygon as Polygon
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease as SpendingBoxesRelease
-from partita.public.conditions import ABOVE as ABOVE
-from partita.public.conditions import BELOW as BELOW
-from partita.public.conditions import INVALID as INVALID
-from partita.public.conditions import NULL as NULL
-from partita.public.conditions import OTHER as OTHER
 from partita.public.file import load as load
 from partita.public.queries.language import between as between
 from partita.public.queries.language import clipped as clipped

@@ -108,7 +108,7 @@ def test_an_interrupted_query_ends_quietly(release: Path) -> None:
     "patch",
     [
         "import partita.trusted.sources.engine as place\nplace.LocalSource.counts = stop",
-        "import partita.publish.publish as place\nplace.draw = stop",
+        "from partita.publish import publish as place\nplace.draw = stop",
     ],
 )
 def test_an_interrupted_publish_leaves_nothing(people: Path, spec: Path, patch: str) -> None:

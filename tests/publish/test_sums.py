@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real
+from partita.domain.base import NULL
 from partita.errors import InvalidParameter, KeyReused, PrivacyWarning
 from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
 from partita.ledger.ledger import Ledger
-from partita.public.conditions import NULL
 from partita.public.file import decode, encode, load
 from partita.public.release import Release
 from partita.publish.plan import plan

@@ -24,8 +24,6 @@ from partita.cli.common import (
     table,
 )
 from partita.errors import InvalidParameter
-from partita.public.grammar import parse_question, parse_where
-from partita.public.questions import QueryRunner
 from partita.public.records import (
     Record,
     Text,
@@ -37,6 +35,7 @@ from partita.public.records import (
 )
 
 if TYPE_CHECKING:
+    from partita.public.conditions import Where
     from partita.public.release import Release
 
 _WIDEST: Final = 100  # columns of a report; longer lines are hard to read
@@ -56,9 +55,13 @@ def declare_query(commands: Commands) -> None:
 
 def run_query(options: Options) -> Outcome:
     """Read every question, then answer them all."""
+    from partita.public.grammar import parse_question
+
     texts = list(_texts(options.questions))
-    questions = list(map(argument(parse_question), texts))
+    questions = list(map(argument(parse_question), texts))  # bad ones are refused before the file is read
+
     from partita.public.file import load
+    from partita.public.questions import QueryRunner
 
     runner = QueryRunner(release=load(options.release), confidence=options.confidence, beta=options.beta)
     answers = [runner.answer(question) for question in questions]
@@ -147,8 +150,14 @@ def declare_plot(commands: Commands) -> None:
     parser.add("RELEASE")
     parser.add("columns COLUMN", "one, or two for a heat map", nargs="+")
     where = 'draw only these rows, for example "age between 30 and 39"'
-    parser.add("--where CONDITIONS", where, type=argument(parse_where), default={})
+    parser.add("--where CONDITIONS", where, type=argument(_parse_where), default={})
     add_picture(parser)
+
+
+def _parse_where(text: str) -> Where:
+    from partita.public.grammar import parse_where  # with NumPy, which `--help` does not load
+
+    return parse_where(text)
 
 
 def run_plot(options: Options) -> Outcome:

@@ -53,6 +53,13 @@ class Special(IntEnum):
         return cls[name.upper()]
 
 
+BELOW: Final = Special.BELOW
+ABOVE: Final = Special.ABOVE
+INVALID: Final = Special.INVALID
+NULL: Final = Special.NULL
+OTHER: Final = Special.OTHER
+
+
 ORDERED_SPECIALS: Final = tuple(
     str(special) for special in (Special.BELOW, Special.ABOVE, Special.INVALID, Special.NULL)
 )

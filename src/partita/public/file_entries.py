@@ -393,7 +393,7 @@ Entry: TypeAlias = Mapping[str, Json]
 class ViewForm:
     """How views of one kind are written and read.
 
-    `mark` is the entry that no form before this one in `FORMS` has. `describe_view` are the entries that say what
+    `mark` is the entry that no form before this one in `FORMS` has. `about` are the entries that say what
     the view is about, `released` is what was released, `name` is how series begin in the file, and `read`
     makes the view from its entries, its parts, and the views of counts that stand before it.
     """

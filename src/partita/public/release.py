@@ -21,10 +21,11 @@ from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
+from partita.public.axis.base import is_single
 from partita.public.axis.curve import Curve, apportion
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
-from partita.public.conditions import Ends, Where, is_single, parse_conditions
+from partita.public.conditions import Ends, Where, parse_conditions
 from partita.public.file_entries import Published, join_views
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.report import check_views, citation, release_card, report

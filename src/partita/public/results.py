@@ -19,9 +19,9 @@ from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.html import Html, bars, card, field, grid, shortlist, span
 from partita.numbers import check_probability, integer, rational
-from partita.public.axis.base import Term
+from partita.public.axis.base import Term, encode_values, is_single
 from partita.public.base import checkpoint, figure, format_excerpt, shorten, table
-from partita.public.conditions import Where, encode_values, is_single
+from partita.public.conditions import Where
 from partita.public.views import (
     Along,
     BoxView,

@@ -24,13 +24,13 @@ from partita.domain.base import Domain, Special
 from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import Guarantee, rows_changed
 from partita.lazy import cached_property
-from partita.public.axis.base import AxisRelease, Specials, Term
+from partita.public.axis.base import AxisRelease, CellRanges, CellSet, Specials, Term, find_cells, find_ranges
 from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint, chunk_size, view_card
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.regions import PublicRegion
-from partita.public.conditions import CellRanges, CellSet, OneOf, Range, Where, find_cells, find_ranges
+from partita.public.conditions import OneOf, Range, Where
 
 CHUNK: Final = 2048
 """Rows that are counted between two checkpoints, for one box: hundredths of a second in most releases."""

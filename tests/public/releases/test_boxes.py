@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import partita as pt
 from partita.domain import Category, Integer
+from partita.domain.base import ABOVE, BELOW, INVALID, NULL, OTHER
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.boxes.regions import HalfSpace, Polygon
-from partita.public.conditions import ABOVE, BELOW, INVALID, NULL, OTHER, Closed, OneOf, Range
+from partita.public.conditions import Closed, OneOf, Range
 from partita.public.release import Release
 from partita.public.views import MOST_BOXES, BoxView, find_boxes
 

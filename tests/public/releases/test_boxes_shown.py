@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer
+from partita.domain.base import NULL
 from partita.guarantee import Guarantee
 from partita.public.base import Provenance
 from partita.public.boxes.regions import HalfSpace, Polygon
-from partita.public.conditions import NULL, OneOf, Range
+from partita.public.conditions import OneOf, Range
 from partita.public.release import Release
 from partita.public.report import chart
 from partita.public.results import even_bins, find_bin_cells

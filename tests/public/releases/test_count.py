@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import partita
 from partita.domain import Category, Date, Integer, Real, Special, Timestamp
+from partita.domain.base import ABOVE, BELOW, INVALID, NULL, OTHER
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.base import Provenance
-from partita.public.conditions import ABOVE, BELOW, INVALID, NULL, OTHER, Closed
+from partita.public.conditions import Closed
 from partita.public.release import Release
 
 Publish = Callable[..., Release]

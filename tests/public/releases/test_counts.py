@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Integer, Real
+from partita.domain.base import NULL
 from partita.errors import InvalidParameter
-from partita.public.conditions import NULL, Closed
+from partita.public.conditions import Closed
 from partita.public.release import Release
 
 Publish = Callable[..., Release]

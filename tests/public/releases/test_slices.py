@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from partita.answer import Answer
 from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
+from partita.domain.base import NULL, OTHER
 from partita.errors import InvalidParameter
 from partita.public.axis.base import Term
 from partita.public.axis.curve import Curve
 from partita.public.base import Provenance
 from partita.public.boxes.regions import HalfSpace
-from partita.public.conditions import NULL, OTHER
 from partita.public.release import Release
 from partita.public.results import bound_quantile_cells
 from partita.public.views import BoxSlice, BoxView

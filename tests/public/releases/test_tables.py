@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Integer
+from partita.domain.base import ABOVE, NULL
 from partita.errors import InvalidParameter
 from partita.public.axis.base import Term
 from partita.public.axis.curve import apportion
-from partita.public.conditions import ABOVE, NULL
 from partita.public.release import Release
 
 Publish = Callable[..., Release]

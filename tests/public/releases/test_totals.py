@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from partita.answer import Answer
 from partita.domain import Category, Integer
+from partita.domain.base import INVALID, NULL, OTHER
 from partita.public.boxes.regions import HalfSpace
-from partita.public.conditions import INVALID, NULL, OTHER
 from partita.public.release import Release
 
 Publish = Callable[..., Release]

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.domain.axis import Axis
+from partita.domain.base import NULL
 from partita.errors import InvalidParameter
 from partita.public.boxes.base import BoxTerm, Region
 from partita.public.boxes.regions import HalfSpace, PlaneSide, Polygon, PolygonInside, crosses_itself
-from partita.public.conditions import NULL, OneOf, Range
+from partita.public.conditions import OneOf, Range
 from partita.public.views import BoxView
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.boxes import GridCounts, RankBoxes, SpendingBoxes

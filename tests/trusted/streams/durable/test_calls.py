@@ -383,7 +383,7 @@ def test_a_micro_batch_of_spark_is_one_call(monkeypatch: pytest.MonkeyPatch) -> 
     context = SimpleNamespace(getLocalProperty=lambda name: "query")
     batch: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
     monkeypatch.setattr(Cluster, "of", lambda frame: None)
-    monkeypatch.setattr(session, "numbered", lambda frame, columns: frame)
+    monkeypatch.setattr(session, "number_columns", lambda frame, columns: frame)
     columns: Sequence[str] = ("person", "id")
     session._Sink(counter, "visits", tuple(columns), found)(batch, 1)
 

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import functions as sf
 
 from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
@@ -25,7 +24,7 @@ from partita.trusted.mechanisms.base import noise_elsewhere
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram, PointCounts, ShardWork, Work
 from partita.trusted.sources.base import locate_columns
-from partita.trusted.sources.spark.session import Batch, Cluster, Frame, check_once
+from partita.trusted.sources.spark.session import Batch, Cluster, Frame, check_once, sf
 from partita.trusted.sources.tally import ColumnCounts, locate_cells, regroup
 
 SHIFT: Final = 2**63

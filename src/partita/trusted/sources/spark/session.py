@@ -145,6 +145,16 @@ def _explain_versions(work: Callable[[], T]) -> T:
     raise SourceError("executors", "must have the same version of Partita as the driver", fix=fix)
 
 
+class _SparkFunctions:
+    """`pyspark.sql.functions`, imported at its first use: this module is loaded without Spark too."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("pyspark.sql.functions"), name)
+
+
+sf: Final[Any] = _SparkFunctions()
+
+
 def is_spark(data: object) -> bool:
     """Whether it is a Spark DataFrame; Spark is not imported to find out."""
     return any(

@@ -10,7 +10,6 @@ from typing import Any, Final, final
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
-from pyspark.sql import functions as sf
 
 from partita.domain.base import Domain, Special
 from partita.domain.numeric import Integer
@@ -31,7 +30,7 @@ from partita.trusted.sources.spark.counts import (
     to_longs,
     whole_groups,
 )
-from partita.trusted.sources.spark.session import Batch, Cluster, Frame, number_columns
+from partita.trusted.sources.spark.session import Batch, Cluster, Frame, number_columns, sf
 from partita.trusted.sources.tally import Tally, number_persons, tally
 
 PERSON: Final = "person"
