@@ -16,37 +16,14 @@ from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints
 from partita.errors import check
 from partita.numbers import check_choice, integer, rational
-from partita.pan.sketch import (
-    WORD,
-    Coin,
-    EpochShares,
-    Ids,
-    ListedSketch,
-    Readout,
-    Sketch,
-    Universe,
-    Variant,
-    chances,
-    encode_id,
-    erase_after,
-    hash_id,
-    iterate_ids,
-    joint_coin,
-    laplace_reach,
-    pack_bits,
-    read_choice,
-    read_fraction,
-    state_coin,
-    sum_reach,
-    unpack_bits,
-)
+from partita.pan import sketch
 from partita.public.bounds import laplace_variance
 from partita.public.streams import CounterTerms
 from partita.trusted.noise.system import KERNEL, Noise
 from partita.trusted.streams.base import Fields
 
 
-class BitSketch(Sketch):
+class BitSketch(sketch.Sketch):
     """A table of biased bits whose sums are released with noise; a user belongs to one place.
 
     The bit of a place is drawn again whenever a user of that place comes. Between releases a user changes the
@@ -60,17 +37,17 @@ class BitSketch(Sketch):
         *,
         places: int,
         epsilon: object,
-        variant: Variant,
+        variant: sketch.Variant,
         output_share: object | None,
         releases: int,
         epochs: int,
         noise: Noise,
     ) -> None:
         super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
-        self.variant: Variant = check_choice(variant, "variant", get_args(Variant))
+        self.variant: sketch.Variant = check_choice(variant, "variant", get_args(sketch.Variant))
         if output_share is None and variant == "book":
             output_share = Fraction(1, 2)
-        self._shares = EpochShares.choose(
+        self._shares = sketch.EpochShares.choose(
             self.epsilon, self.releases, output_share, lambda shares: self._relative_error(shares, places)
         )
         self._shares.check(spread=1)
@@ -79,27 +56,27 @@ class BitSketch(Sketch):
         self._fill()
 
     @property
-    def coin(self) -> Coin:
+    def coin(self) -> sketch.Coin:
         """The public biases of a bit, before and after somebody came."""
         return self._coin
 
     def update_many(self, ids: Iterable[object]) -> None:
         """Draw the bit of everybody who came again; of several draws for one bit the last one stays."""
         self._require_epoch()
-        with erase_after(self._find(ids)) as places, self._step():
-            self._bits[places] = chances(self._noise, self._coin.redraw, places.size)
+        with sketch.erase_after(self._find(ids)) as places, self._step():
+            self._bits[places] = sketch.chances(self._noise, self._coin.redraw, places.size)
 
     @abstractmethod
     def _find(self, ids: Iterable[object]) -> Ints:
         """The place of each id; values that are no ids are ignored."""
 
-    def _coin_of(self, shares: EpochShares) -> Coin:
+    def _coin_of(self, shares: sketch.EpochShares) -> sketch.Coin:
         """One output is accounted for jointly with the state, exactly; several add up, as in the book."""
         if self.releases == 1 and self.variant == "default":
-            return joint_coin(self.epsilon, shares.output, self.variant)
-        return state_coin(shares.state, self.variant)
+            return sketch.joint_coin(self.epsilon, shares.output, self.variant)
+        return sketch.state_coin(shares.state, self.variant)
 
-    def _relative_error(self, shares: EpochShares, places: int) -> float:
+    def _relative_error(self, shares: sketch.EpochShares, places: int) -> float:
         """The standard error of the fraction of bits that somebody has drawn again, at worst."""
         coin = self._coin_of(shares)
         noise = laplace_variance(1 / shares.output)
@@ -109,15 +86,15 @@ class BitSketch(Sketch):
         return (self._bits,)
 
     def _fill(self) -> None:
-        self._bits[:] = chances(self._noise, self._coin.start, self._bits.size)
+        self._bits[:] = sketch.chances(self._noise, self._coin.start, self._bits.size)
 
     def _fields(self) -> Fields:
         share = self._shares.share
-        variant = get_args(Variant).index(self.variant)
+        variant = get_args(sketch.Variant).index(self.variant)
         return {
             "plan": self._plan_row(),
             "shape": [variant, share.numerator, share.denominator, *self._shape_row()],
-            "bits": pack_bits(self._bits),
+            "bits": sketch.pack_bits(self._bits),
         }
 
     @abstractmethod
@@ -126,10 +103,10 @@ class BitSketch(Sketch):
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         self._restore_plan(fields["plan"])
-        self._bits[:] = unpack_bits(fields["bits"], self._bits.size)
+        self._bits[:] = sketch.unpack_bits(fields["bits"], self._bits.size)
 
 
-def bit_variance(coin: Coin) -> float:
+def bit_variance(coin: sketch.Coin) -> float:
     """The variance of a bit, at most: the larger of both laws."""
     return max(float(q * (1 - q)) for q in (coin.q0, coin.q1))
 
@@ -137,7 +114,7 @@ def bit_variance(coin: Coin) -> float:
 # The coin as the book prints it, for tests and comparison; no sketch uses it.
 
 
-def literal_book_coin(epsilon: object) -> Coin:
+def literal_book_coin(epsilon: object) -> sketch.Coin:
     """The biases as they are printed: 1/2, then 1/2 + epsilon.
 
     The book says that this is (epsilon, 0) private [DR14, section 12.2]. It is not: a bit that shows 0 is
@@ -149,7 +126,7 @@ def literal_book_coin(epsilon: object) -> Coin:
     0.75
     """
     bias = _bias(epsilon)
-    return Coin(start=WORD // 2, redraw=WORD // 2 + int(bias * WORD))
+    return sketch.Coin(start=sketch.WORD // 2, redraw=sketch.WORD // 2 + int(bias * sketch.WORD))
 
 
 def literal_book_loss(epsilon: object) -> float:
@@ -168,7 +145,7 @@ def _bias(epsilon: object) -> Fraction:
 
 
 @final
-class Density(ListedSketch, BitSketch):
+class Density(sketch.ListedSketch, BitSketch):
     """The fraction of a public universe that has appeared, private even if memory is read once [DR14, 12.2].
 
     Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
@@ -192,15 +169,15 @@ class Density(ListedSketch, BitSketch):
     def __init__(
         self,
         *,
-        universe: Ids,
+        universe: sketch.Ids,
         epsilon: object,
-        variant: Variant = "default",
+        variant: sketch.Variant = "default",
         output_share: object | None = None,
         releases: int = 1,
         epochs: int = 1,
         noise: Noise = KERNEL,
     ) -> None:
-        self._universe = Universe.of(universe)
+        self._universe = sketch.Universe.of(universe)
         super().__init__(
             places=self._universe.size,
             epsilon=epsilon,
@@ -232,10 +209,10 @@ class Density(ListedSketch, BitSketch):
         return measure
 
     @property
-    def _readout(self) -> Readout:
+    def _readout(self) -> sketch.Readout:
         """(ones / size - q0) / (q1 - q0), on average the fraction."""
         coin, size = self._coin, self._bits.size
-        return Readout(
+        return sketch.Readout(
             size=size,
             offset=float(-coin.q0 / coin.gap),
             factor=float(1 / (size * coin.gap)),
@@ -251,10 +228,10 @@ class Density(ListedSketch, BitSketch):
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, *universe = fields["shape"]
-        known = Universe.unpack(universe)
-        unpack_bits(fields["bits"], known.size)  # before memory is taken for a universe of this size
-        plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
-        return cls._make_for(known, variant=read_choice(variant, get_args(Variant)), **plan)
+        known = sketch.Universe.unpack(universe)
+        sketch.unpack_bits(fields["bits"], known.size)  # before memory is taken for a universe of this size
+        plan = cls._plan(terms, fields, sketch.read_fraction(numerator, denominator), noise)
+        return cls._make_for(known, variant=sketch.read_choice(variant, get_args(sketch.Variant)), **plan)
 
 
 # Linear counting over geometric levels, through biased bits and noise: post-processing of released sums.
@@ -275,7 +252,7 @@ class Occupancy:
     buckets: int
     levels: int
     most: int
-    coin: Coin
+    coin: sketch.Coin
     output: Fraction
 
     def answer(self, noisy: Floats) -> Answer:
@@ -313,8 +290,8 @@ class Occupancy:
         bits that are independent.
         """
         each = beta / (3 * self.levels)
-        reach = laplace_reach(1 / self.output, each) + sum_reach(self.buckets, each)
-        reach += float(self.coin.gap) * sum_reach(self.buckets, each)
+        reach = sketch.laplace_reach(1 / self.output, each) + sketch.sum_reach(self.buckets, each)
+        reach += float(self.coin.gap) * sketch.sum_reach(self.buckets, each)
         grid = np.expm1(np.linspace(0.0, math.log1p(2.0 * self.most), _COARSE * 10))
         fitting = (np.abs(self._expected(grid) - noisy) <= reach).all(axis=1)
         if not bool(fitting.any()):
@@ -420,9 +397,9 @@ class Distinct(BitSketch):
         return self._occupancy.error(float(self.buckets))
 
     def _find(self, ids: Iterable[object]) -> Ints:
-        names = (encode_id(name) for name in iterate_ids(ids))
-        digests = (hash_id(name, self._salt) for name in names if name is not None)
-        with erase_after(np.fromiter(digests, dtype=np.uint64)) as found:
+        names = (sketch.encode_id(name) for name in sketch.iterate_ids(ids))
+        digests = (sketch.hash_id(name, self._salt) for name in names if name is not None)
+        with sketch.erase_after(np.fromiter(digests, dtype=np.uint64)) as found:
             return self._places(found)
 
     def _places(self, digests: NDArray[np.uint64]) -> Ints:
@@ -431,7 +408,7 @@ class Distinct(BitSketch):
         Worked out in place: no copy of a half stays in memory.
         """
         places = np.zeros(digests.size, dtype=np.int64)
-        with erase_after(digests & np.uint64(2**_LOW_BITS - 1)) as low:
+        with sketch.erase_after(digests & np.uint64(2**_LOW_BITS - 1)) as low:
             digests >>= np.uint64(_LOW_BITS)
             for zeros in range(1, self.levels):
                 places += digests < np.uint64(1 << (_HIGH_BITS - zeros))
@@ -463,6 +440,6 @@ class Distinct(BitSketch):
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         variant, numerator, denominator, buckets, most, *salt = fields["shape"]
-        read_choice(variant, get_args(Variant)[:1])
-        plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
+        sketch.read_choice(variant, get_args(sketch.Variant)[:1])
+        plan = cls._plan(terms, fields, sketch.read_fraction(numerator, denominator), noise)
         return cls(buckets=buckets, most=most, salt=bytes(salt).decode(), **plan)

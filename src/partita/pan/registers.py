@@ -23,26 +23,7 @@ from partita.errors import InvalidParameter, check
 from partita.local.encodings import projective_points
 from partita.local.randomizer import threshold
 from partita.numbers import integer
-from partita.pan.sketch import (
-    WORD,
-    Coin,
-    EpochShares,
-    Ids,
-    ListedSketch,
-    Readout,
-    Statistic,
-    Universe,
-    chances,
-    erase_after,
-    pack_bits,
-    pack_numbers,
-    parse_statistic,
-    read_fraction,
-    state_coin,
-    uniform,
-    unpack_bits,
-    unpack_numbers,
-)
+from partita.pan import sketch
 from partita.public.bounds import laplace_variance
 from partita.public.streams import CounterTerms, invalid_state
 from partita.trusted.noise.system import KERNEL, Noise
@@ -54,7 +35,7 @@ _LONGEST: Final = 10**4
 
 
 @final
-class Registers(ListedSketch):
+class Registers(sketch.ListedSketch):
     """How many of a public universe came how often, private even if the memory is read once.
 
     Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
@@ -81,7 +62,7 @@ class Registers(ListedSketch):
     def __init__(
         self,
         *,
-        universe: Ids,
+        universe: sketch.Ids,
         epsilon: object,
         most: int = 100,
         lowest: int = 0,
@@ -90,11 +71,13 @@ class Registers(ListedSketch):
         epochs: int = 1,
         noise: Noise = KERNEL,
     ) -> None:
-        self._universe = Universe.of(universe)
+        self._universe = sketch.Universe.of(universe)
         self.lowest = integer(lowest, "lowest", low=-_LONGEST, high=0)
         self.most = integer(most, "most", low=1, high=_LONGEST)
         super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
-        self._shares = EpochShares.choose(self.epsilon, self.releases, output_share, self._predict_variance)
+        self._shares = sketch.EpochShares.choose(
+            self.epsilon, self.releases, output_share, self._predict_variance
+        )
         self._law = self._law_of(self._shares)
         self._shares.check(spread=self._law.set.period * (self.most - self.lowest))
         self._registers = np.zeros(self._universe.size, dtype=np.int64)
@@ -119,7 +102,7 @@ class Registers(ListedSketch):
         whole = isinstance(given, Integral) and not isinstance(given, bool)
         check(whole, "by", "must be an integer", given=type(by).__name__, fix="pass an int")
         move = int(by) % self._law.set.period
-        with erase_after(self._find(ids)) as places, self._step():
+        with sketch.erase_after(self._find(ids)) as places, self._step():
             np.add.at(self._registers, places, move)
             self._registers[places] %= self._law.set.period
 
@@ -139,10 +122,10 @@ class Registers(ListedSketch):
 
         return measure
 
-    def _statistic(self, name: str) -> Statistic:
-        return parse_statistic(name, lowest=self.lowest, highest=self.most)
+    def _statistic(self, name: str) -> sketch.Statistic:
+        return sketch.parse_statistic(name, lowest=self.lowest, highest=self.most)
 
-    def _parts(self, statistic: Statistic) -> tuple[int, dict[int, int]]:
+    def _parts(self, statistic: sketch.Statistic) -> tuple[int, dict[int, int]]:
         """The statistic as constant + sum of factor * (fraction with a net number v), by v."""
         kind, at = statistic
         if kind == "exactly":
@@ -153,7 +136,7 @@ class Registers(ListedSketch):
             return 1, dict.fromkeys(range(self.lowest, at), -1)
         return at, {number: number - at for number in range(self.lowest, at)}
 
-    def _weights(self, statistic: Statistic) -> Ints:
+    def _weights(self, statistic: sketch.Statistic) -> Ints:
         """g(r), for each r: how a register counts in the sum that is released.
 
         The sum of factor * 1[r - v in the set] over v, a convolution of integers below 2^31, rounded to them.
@@ -165,7 +148,7 @@ class Registers(ListedSketch):
         folded = np.fft.irfft(np.fft.rfft(factors) * np.fft.rfft(member.astype(np.float64)), n=period)
         return np.rint(folded).astype(np.int64)
 
-    def _readout(self, statistic: Statistic, weights: Ints) -> Readout:
+    def _readout(self, statistic: sketch.Statistic, weights: Ints) -> sketch.Readout:
         """The fraction with net number v: (share of registers in the set moved by v, - miss) / gap."""
         constant, factors = self._parts(statistic)
         size = self._registers.size
@@ -173,7 +156,7 @@ class Registers(ListedSketch):
         low, high = (
             (float(min(0, self.lowest)), float(statistic.at)) if statistic.kind == "mean" else (0.0, 1.0)
         )
-        return Readout(
+        return sketch.Readout(
             size=size,
             offset=float(constant - sum(factors.values()) * self._law.miss / gap),
             factor=float(1 / (size * gap)),
@@ -183,13 +166,13 @@ class Registers(ListedSketch):
             high=high,
         )
 
-    def _predict_variance(self, shares: EpochShares) -> float:
+    def _predict_variance(self, shares: sketch.EpochShares) -> float:
         """The variance of a fraction "exactly-t", times the square of the universe."""
         law = self._law_of(shares)
         noise = laplace_variance(1 / shares.output) / float(law.hit - law.miss) ** 2
         return self._universe.size * law.spread + noise
 
-    def _law_of(self, shares: EpochShares) -> SingerLaw:
+    def _law_of(self, shares: sketch.EpochShares) -> SingerLaw:
         return best_law(shares.state, self.most - self.lowest + 1)
 
     def _tables(self) -> tuple[NDArray[Any], ...]:
@@ -198,9 +181,9 @@ class Registers(ListedSketch):
     def _fill(self) -> None:
         """A place in the set and one outside of it are drawn for each register, and one of them is taken."""
         law, size = self._law, self._registers.size
-        within = chances(self._noise, law.within, size)
-        inside = law.set.inside[uniform(self._noise, law.set.size, size)]
-        outside = law.set.outside[uniform(self._noise, law.set.period - law.set.size, size)]
+        within = sketch.chances(self._noise, law.within, size)
+        inside = law.set.inside[sketch.uniform(self._noise, law.set.size, size)]
+        outside = law.set.outside[sketch.uniform(self._noise, law.set.period - law.set.size, size)]
         self._registers[:] = np.where(within, inside, outside)
 
     def _fields(self) -> Fields:
@@ -208,22 +191,22 @@ class Registers(ListedSketch):
         return {
             "plan": self._plan_row(),
             "shape": [self.most, self.lowest, share.numerator, share.denominator, *self._universe.pack()],
-            "registers": pack_numbers(self._registers, self._law.set.period),
+            "registers": sketch.pack_numbers(self._registers, self._law.set.period),
         }
 
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         most, lowest, numerator, denominator, *universe = fields["shape"]
-        known = Universe.unpack(universe)
+        known = sketch.Universe.unpack(universe)
         if len(fields["registers"]) * 8 < known.size:
             raise ValueError("too few registers")
-        plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
+        plan = cls._plan(terms, fields, sketch.read_fraction(numerator, denominator), noise)
         return cls._make_for(known, most=most, lowest=lowest, **plan)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         self._restore_plan(fields["plan"])
         period = self._law.set.period
-        self._registers[:] = unpack_numbers(fields["registers"], self._registers.size, period)
+        self._registers[:] = sketch.unpack_numbers(fields["registers"], self._registers.size, period)
 
 
 # The law of a register: uniform within a difference set, and uniform outside of it, rarer by e^-epsilon.
@@ -244,7 +227,7 @@ class SingerLaw:
     @property
     def hit(self) -> Fraction:
         """The probability to start in the set."""
-        return Fraction(self.within, WORD)
+        return Fraction(self.within, sketch.WORD)
 
     @property
     def miss(self) -> Fraction:
@@ -434,7 +417,7 @@ _BIT_VARIANCE: Final = 0.25
 
 
 @final
-class RampRegisters(ListedSketch):
+class RampRegisters(sketch.ListedSketch):
     """How many of a public universe came how often: the simple registers, for comparison with `Registers`.
 
     Guarantee: epsilon-DP, pure, for one user with any number of events: for all outputs together with the
@@ -462,7 +445,7 @@ class RampRegisters(ListedSketch):
     def __init__(
         self,
         *,
-        universe: Ids,
+        universe: sketch.Ids,
         epsilon: object,
         tops: Sequence[int],
         output_share: object | None = None,
@@ -470,10 +453,12 @@ class RampRegisters(ListedSketch):
         epochs: int = 1,
         noise: Noise = KERNEL,
     ) -> None:
-        self._universe = Universe.of(universe)
+        self._universe = sketch.Universe.of(universe)
         self.tops = _check_tops(tops)
         super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
-        self._shares = EpochShares.choose(self.epsilon, self.releases, output_share, self._predict_variance)
+        self._shares = sketch.EpochShares.choose(
+            self.epsilon, self.releases, output_share, self._predict_variance
+        )
         self._shares.check(spread=4 * max(self.tops))
         self._coin = self._coin_of(self._shares)
         shape = len(self.tops), self._universe.size
@@ -485,17 +470,17 @@ class RampRegisters(ListedSketch):
     def names(self) -> tuple[str, ...]:
         """What these tops can tell."""
         numbers = sorted({0, *self.tops})
-        statistics = [Statistic(kind, at) for at in numbers for kind in ("exactly", "mean", "heavy")]
+        statistics = [sketch.Statistic(kind, at) for at in numbers for kind in ("exactly", "mean", "heavy")]
         told = [f"{kind}-{at}" for kind, at in statistics if at or kind == "exactly" if self._tells(kind, at)]
         return ("density", *told) if 1 in self.tops else tuple(told)
 
     def update_many(self, ids: Iterable[object]) -> None:
         """Count everybody who came, and draw the bits again whose counters wrapped around."""
         self._require_epoch()
-        with erase_after(self._find(ids)) as places, self._step():
+        with sketch.erase_after(self._find(ids)) as places, self._step():
             for counters, bits, top in zip(self._counters, self._bits, self.tops, strict=True):
                 np.add.at(counters, places, 1)
-                drawn = chances(self._noise, self._coin.redraw, places.size)
+                drawn = sketch.chances(self._noise, self._coin.redraw, places.size)
                 bits[places] = np.where(counters[places] >= top, drawn, bits[places])
                 counters[places] %= top
 
@@ -514,21 +499,21 @@ class RampRegisters(ListedSketch):
 
         return measure
 
-    def _statistic(self, name: str) -> Statistic:
-        statistic = parse_statistic(name, lowest=0, highest=_LARGEST_TOP)
+    def _statistic(self, name: str) -> sketch.Statistic:
+        statistic = sketch.parse_statistic(name, lowest=0, highest=_LARGEST_TOP)
         if not self._tells(*statistic):
             fix = "make the sketch with more tops"
             raise InvalidParameter("name", f"must be one of {', '.join(self.names)}", given=name, fix=fix)
         return statistic
 
     def _tells(self, kind: str, at: int) -> bool:
-        return set(_parts(Statistic(kind, at))[1]) <= set(self.tops)
+        return set(_parts(sketch.Statistic(kind, at))[1]) <= set(self.tops)
 
-    def _readout(self, statistic: Statistic) -> Readout:
+    def _readout(self, statistic: sketch.Statistic) -> sketch.Readout:
         """Of the bits of a top t, on average (ones / size - q0) / (q1 - q0) is the mean of min(n, t) / t."""
         constant, factors = _parts(statistic)
         coin, size = self._coin, self._universe.size
-        return Readout(
+        return sketch.Readout(
             size=size,
             offset=float(constant - sum(factors.values()) * coin.q0 / coin.gap),
             factor=float(1 / (size * coin.gap)),
@@ -538,22 +523,22 @@ class RampRegisters(ListedSketch):
             high=float(statistic.at) if statistic.kind == "mean" else 1.0,
         )
 
-    def _predict_variance(self, shares: EpochShares) -> float:
+    def _predict_variance(self, shares: sketch.EpochShares) -> float:
         """The variance of the mean of the largest top, over the square of that top."""
         noise = laplace_variance(1 / shares.output)
         return (self._universe.size * _BIT_VARIANCE + noise) / float(self._coin_of(shares).gap) ** 2
 
-    def _coin_of(self, shares: EpochShares) -> Coin:
+    def _coin_of(self, shares: sketch.EpochShares) -> sketch.Coin:
         """The bits of all tops are seen together: each has its part of the state's epsilon."""
-        return state_coin(shares.state / len(self.tops))
+        return sketch.state_coin(shares.state / len(self.tops))
 
     def _tables(self) -> tuple[NDArray[Any], ...]:
         return self._counters, self._bits
 
     def _fill(self) -> None:
         for counters, bits, top in zip(self._counters, self._bits, self.tops, strict=True):
-            counters[:] = uniform(self._noise, top, counters.size)
-            bits[:] = chances(self._noise, self._coin.start, bits.size)
+            counters[:] = sketch.uniform(self._noise, top, counters.size)
+            bits[:] = sketch.chances(self._noise, self._coin.start, bits.size)
 
     def _fields(self) -> Fields:
         share = self._shares.share
@@ -561,28 +546,28 @@ class RampRegisters(ListedSketch):
             "plan": self._plan_row(),
             "shape": [share.numerator, share.denominator, *self._universe.pack()],
             "tops": self.tops,
-            "counters": pack_numbers(self._counters.ravel(), max(self.tops)),
-            "bits": pack_bits(self._bits.ravel()),
+            "counters": sketch.pack_numbers(self._counters.ravel(), max(self.tops)),
+            "bits": sketch.pack_bits(self._bits.ravel()),
         }
 
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         numerator, denominator, *universe = fields["shape"]
-        known, tops = Universe.unpack(universe), _check_tops(fields["tops"])
-        unpack_bits(fields["bits"], known.size * len(tops))  # before memory is taken for these tables
-        plan = cls._plan(terms, fields, read_fraction(numerator, denominator), noise)
+        known, tops = sketch.Universe.unpack(universe), _check_tops(fields["tops"])
+        sketch.unpack_bits(fields["bits"], known.size * len(tops))  # before memory is taken for these tables
+        plan = cls._plan(terms, fields, sketch.read_fraction(numerator, denominator), noise)
         return cls._make_for(known, tops=tops, **plan)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         self._restore_plan(fields["plan"])
         size, shape = self._bits.size, self._bits.shape
-        counters = unpack_numbers(fields["counters"], size, max(self.tops)).reshape(shape)
+        counters = sketch.unpack_numbers(fields["counters"], size, max(self.tops)).reshape(shape)
         if bool((counters >= np.array(self.tops)[:, np.newaxis]).any()):
             raise invalid_state("hold numbers that a register has")
-        self._counters[:], self._bits[:] = counters, unpack_bits(fields["bits"], size).reshape(shape)
+        self._counters[:], self._bits[:] = counters, sketch.unpack_bits(fields["bits"], size).reshape(shape)
 
 
-def _parts(statistic: Statistic) -> tuple[int, dict[int, int]]:
+def _parts(statistic: sketch.Statistic) -> tuple[int, dict[int, int]]:
     """A statistic as constant + sum of factor * (mean of min(n, t) / t), by t.
 
     The mean of min(n, t) is the sum of the fractions that came at least 1, ..., t times.

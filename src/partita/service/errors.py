@@ -16,37 +16,28 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from partita.errors import (
-    EntropyError,
-    HorizonReached,
-    IncompatibleGuarantees,
-    InvalidData,
-    InvalidParameter,
-    InvalidRelease,
-    InvalidState,
-    LedgerError,
-    LedgerRefusal,
-    PartitaError,
-    SourceError,
-    StreamBusy,
-    StreamError,
-    StreamForked,
-)
+from partita import errors
 
-_RESPONSES: Final[Mapping[type[PartitaError], tuple[int, str | None]]] = {
-    InvalidParameter: (400, None),
-    InvalidData: (400, None),
-    IncompatibleGuarantees: (409, None),
-    HorizonReached: (409, "the stream has no period left; what it published stays as it is"),
-    LedgerRefusal: (409, None),
-    LedgerError: (503, "the ledger cannot be used now; the same request, sent again later, is charged once"),
-    StreamBusy: (409, "the stream is open in another process"),
-    StreamForked: (409, "the state of the stream is older than what was published from it"),
-    StreamError: (503, "the files of the stream cannot be used now; what was acknowledged is not lost"),
-    InvalidState: (503, "the state of the stream cannot be used"),
-    InvalidRelease: (503, "the file of the release is damaged, or was made by a newer version"),
-    SourceError: (503, "the rows could not be read"),
-    EntropyError: (503, "the system gave no randomness; try again"),
+_RESPONSES: Final[Mapping[type[errors.PartitaError], tuple[int, str | None]]] = {
+    errors.InvalidParameter: (400, None),
+    errors.InvalidData: (400, None),
+    errors.IncompatibleGuarantees: (409, None),
+    errors.HorizonReached: (409, "the stream has no period left; what it published stays as it is"),
+    errors.LedgerRefusal: (409, None),
+    errors.LedgerError: (
+        503,
+        "the ledger cannot be used now; the same request, sent again later, is charged once",
+    ),
+    errors.StreamBusy: (409, "the stream is open in another process"),
+    errors.StreamForked: (409, "the state of the stream is older than what was published from it"),
+    errors.StreamError: (
+        503,
+        "the files of the stream cannot be used now; what was acknowledged is not lost",
+    ),
+    errors.InvalidState: (503, "the state of the stream cannot be used"),
+    errors.InvalidRelease: (503, "the file of the release is damaged, or was made by a newer version"),
+    errors.SourceError: (503, "the rows could not be read"),
+    errors.EntropyError: (503, "the system gave no randomness; try again"),
 }
 """Status and message of an error, the nearest class first; None: its own message, which names no file."""
 
@@ -77,7 +68,7 @@ ERRORS: Final[dict[int | str, dict[str, Any]]] = {
 """The errors that any address may answer with, for the document that describes the API."""
 
 
-class Refusal(PartitaError):
+class Refusal(errors.PartitaError):
     """An error response: its status, a name for programs, and a message for people."""
 
     def __init__(

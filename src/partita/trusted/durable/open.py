@@ -11,20 +11,7 @@ from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack, cast, final
 
 from partita.errors import BudgetExceeded, InvalidParameter, check
 from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
-from partita.public.streams import (
-    FAMILY,
-    OUTPUTS,
-    FilePath,
-    Level,
-    OutputsFile,
-    Settings,
-    base_path,
-    file_error,
-    nanoseconds,
-    parse_now,
-    parse_period,
-    with_suffix,
-)
+from partita.public import streams
 from partita.trusted.durable.events import MOST_PERIODS, make_counter
 from partita.trusted.durable.journal import SECRET, Journal
 from partita.trusted.durable.slots import SLOTS, SlotStore
@@ -47,7 +34,7 @@ class OpenOptions(TypedDict, total=False):
     """The options of everything that can be opened."""
 
     ledger: LedgerPlace | None
-    outputs: FilePath | None
+    outputs: streams.FilePath | None
     republish: bool
     catch_up: bool
     now: object
@@ -68,20 +55,22 @@ class Opener:
     noise: Noise | None
 
     @classmethod
-    def of(cls, path: FilePath, **options: Unpack[OpenOptions]) -> Self:
+    def of(cls, path: streams.FilePath, **options: Unpack[OpenOptions]) -> Self:
         """The options as people write them, checked."""
-        base, outputs, ledger = base_path(path), options.get("outputs"), options.get("ledger")
+        base, outputs, ledger = streams.base_path(path), options.get("outputs"), options.get("ledger")
         return cls(
             base=base,
-            public=with_suffix(base, OUTPUTS) if outputs is None else Path(os.path.realpath(outputs)),
+            public=streams.with_suffix(base, streams.OUTPUTS)
+            if outputs is None
+            else Path(os.path.realpath(outputs)),
             ledger=None if ledger is None else ledger_at(ledger),
             republish=options.get("republish", False),
             catch_up=options.get("catch_up", True),
-            moment=parse_now(options.get("now")),
+            moment=streams.parse_now(options.get("now")),
             noise=options.get("noise"),
         )
 
-    def open(self, settings: Settings, *, any_start: bool) -> AnyStream:
+    def open(self, settings: streams.Settings, *, any_start: bool) -> AnyStream:
         """The counter at the path, if it was opened with the same settings; a new one if there is none."""
         account = account_of(self.ledger, settings.dataset)
         make_counter(settings, self.noise)
@@ -94,11 +83,11 @@ class Opener:
         """The counter at the path, with the settings that it has, if it is of one of these kinds."""
         place = self._find()
         if place is None:
-            missing = with_suffix(self.base, SECRET)
-            raise file_error(missing, "does not exist", "open the counter first, or check the path")
+            missing = streams.with_suffix(self.base, SECRET)
+            raise streams.file_error(missing, "does not exist", "open the counter first, or check the path")
         with self._store(place) as store:
             if _kind(store.settings) not in kinds:
-                raise file_error(
+                raise streams.file_error(
                     place, f"is of a {_kind(store.settings).__name__}", "resume it as what it is"
                 )
             return self._begin(store, account_of(self.ledger, store.settings.dataset))
@@ -116,11 +105,11 @@ class Opener:
             stream.close_until(settings.schedule.ended(self.moment))
         return stream
 
-    def _public_file(self, store: StateStore) -> OutputsFile:
+    def _public_file(self, store: StateStore) -> streams.OutputsFile:
         """The public file, there before the first state is: a state without one may be an old copy."""
         counter = store.counter
         new = make_counter(store.settings, self.noise) if counter is None else counter
-        file = OutputsFile(self.public, store.settings, new.granularity)
+        file = streams.OutputsFile(self.public, store.settings, new.granularity)
         if counter is not None and not self.republish:
             file.check()
             return file
@@ -131,10 +120,10 @@ class Opener:
 
     def _find(self) -> Path | None:
         """Where the secret file is, if there is one."""
-        places = [(with_suffix(self.base, suffix), store) for suffix, store in _STORES.items()]
+        places = [(streams.with_suffix(self.base, suffix), store) for suffix, store in _STORES.items()]
         return next((place for place, store in places if store.exists(place)), None)
 
-    def _create(self, settings: Settings, account: StreamAccount | None) -> Path:
+    def _create(self, settings: streams.Settings, account: StreamAccount | None) -> Path:
         """A new secret file; or the one of somebody who was faster, and has paid what was left for it."""
         try:
             if account is not None:
@@ -146,11 +135,11 @@ class Opener:
             return place
         self._check_start(settings)
         suffix = SLOTS if settings.pan_private else SECRET
-        place = with_suffix(self.base, suffix)
+        place = streams.with_suffix(self.base, suffix)
         _STORES[suffix].create(place, settings)
         return place
 
-    def _check_start(self, settings: Settings) -> None:
+    def _check_start(self, settings: streams.Settings) -> None:
         """Refuse a new counter that has more periods to close than anybody would wait for."""
         due = settings.due(self.moment)
         rule, fix = (
@@ -170,12 +159,12 @@ class Opener:
             raise
 
 
-def _kind(settings: Settings) -> type[AnyStream]:
+def _kind(settings: streams.Settings) -> type[AnyStream]:
     return DurableFamily if settings.keys else DurableCounter
 
 
 def open_counter(
-    path: FilePath,
+    path: streams.FilePath,
     *,
     epsilon: object,
     period: object,
@@ -184,10 +173,10 @@ def open_counter(
     start: object = None,
     change: int = 1,
     contributions: int = 1,
-    unit: Level | None = None,
+    unit: streams.Level | None = None,
     ledger: LedgerPlace | None = None,
     dataset: str | None = None,
-    outputs: FilePath | None = None,
+    outputs: streams.FilePath | None = None,
     republish: bool = False,
     catch_up: bool = True,
     now: object = None,
@@ -209,7 +198,7 @@ def open_counter(
     opener = Opener.of(
         path, ledger=ledger, outputs=outputs, republish=republish, catch_up=catch_up, now=now, noise=noise
     )
-    settings = Settings.of(
+    settings = streams.Settings.of(
         mechanism=mechanism,
         epsilon=epsilon,
         period=period,
@@ -229,7 +218,7 @@ def open_counter(
 
 
 def open_family(
-    path: FilePath,
+    path: streams.FilePath,
     *,
     keys: Sequence[str],
     epsilon: object,
@@ -238,10 +227,10 @@ def open_family(
     start: object = None,
     change: int = 1,
     contributions: int = 1,
-    unit: Level | None = None,
+    unit: streams.Level | None = None,
     ledger: LedgerPlace | None = None,
     dataset: str | None = None,
-    outputs: FilePath | None = None,
+    outputs: streams.FilePath | None = None,
     republish: bool = False,
     catch_up: bool = True,
     now: object = None,
@@ -256,8 +245,8 @@ def open_family(
     opener = Opener.of(
         path, ledger=ledger, outputs=outputs, republish=republish, catch_up=catch_up, now=now, noise=noise
     )
-    settings = Settings.of(
-        mechanism=FAMILY,
+    settings = streams.Settings.of(
+        mechanism=streams.FAMILY,
         epsilon=epsilon,
         period=period,
         start=_start(start, period, opener.moment),
@@ -273,17 +262,17 @@ def open_family(
     return cast("DurableFamily", opener.open(settings, any_start=start is None))
 
 
-def resume_counter(path: FilePath, **options: Unpack[OpenOptions]) -> DurableCounter:
+def resume_counter(path: streams.FilePath, **options: Unpack[OpenOptions]) -> DurableCounter:
     """A counter that is there, with the parameters that it has; options are those of `open_counter`."""
     return cast("DurableCounter", Opener.of(path, **options).resume(DurableCounter))
 
 
-def resume_family(path: FilePath, **options: Unpack[OpenOptions]) -> DurableFamily:
+def resume_family(path: streams.FilePath, **options: Unpack[OpenOptions]) -> DurableFamily:
     """A family that is there, with the parameters that it has; options are those of `open_family`."""
     return cast("DurableFamily", Opener.of(path, **options).resume(DurableFamily))
 
 
-def resume_stream(path: FilePath, **options: Unpack[OpenOptions]) -> AnyStream:
+def resume_stream(path: streams.FilePath, **options: Unpack[OpenOptions]) -> AnyStream:
     """A counter or a family that is there, whichever it is."""
     return Opener.of(path, **options).resume(DurableCounter, DurableFamily)
 
@@ -296,5 +285,5 @@ def _check_keys(keys: object) -> Sequence[str]:
 
 def _start(start: object, period: object, moment: int) -> int:
     if start is not None:
-        return nanoseconds(start, "start")
-    return moment - moment % parse_period(period)
+        return streams.nanoseconds(start, "start")
+    return moment - moment % streams.parse_period(period)
