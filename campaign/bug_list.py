@@ -878,7 +878,7 @@ PAN: Final = (
         "pan-privacy",
         "the bit of somebody who came is set",
         "pan/bits.py",
-        "self._bits[places] = chances(self._noise, self._coin.redraw, places.size)",
+        "self._bits[places] = sketch.chances(self._noise, self._coin.redraw, places.size)",
         "self._bits[places] = True",
         "tests/pan/test_planted_bugs.py::test_the_shipped_sketches_are_safe",
     ),
@@ -934,12 +934,8 @@ PAN: Final = (
         "pan-privacy",
         "a restored counter forgets contributions",
         "trusted/streams/pan_private.py",
-        "            contributions=terms.contributions,\n"
-        "            noise=noise,\n"
-        "        )\n"
-        "\n"
-        "    def _restore",
-        "            noise=noise,\n        )\n\n    def _restore",
+        "live=bool(_index(live, 2)), noise=noise, **terms.keywords)",
+        "live=bool(_index(live, 2)), noise=noise, epsilon=terms.epsilon, change=terms.change)",
         "tests/trusted/streams/test_going_on.py::test_a_restored_counter_promises_what_it_did",
     ),
     Bug(
@@ -997,8 +993,8 @@ PAN: Final = (
         "pan-privacy",
         "every top has all of the epsilon of the state",
         "pan/registers.py",
-        "return state_coin(shares.state / len(self.tops))",
-        "return state_coin(shares.state)",
+        "return sketch.state_coin(shares.state / len(self.tops))",
+        "return sketch.state_coin(shares.state)",
         "tests/pan/test_later_epochs.py::test_the_bits_of_all_tops_together_keep_the_share_of_the_state",
     ),
     Bug(
@@ -1013,8 +1009,8 @@ PAN: Final = (
         "pan-privacy",
         "one draw is used for the bits of all tops",
         "pan/registers.py",
-        "                drawn = chances(self._noise, self._coin.redraw, places.size)\n",
-        "                drawn = chances(self._noise, self._coin.redraw, places.size) if top == "
+        "                drawn = sketch.chances(self._noise, self._coin.redraw, places.size)\n",
+        "                drawn = sketch.chances(self._noise, self._coin.redraw, places.size) if top == "
         "self.tops[0] else drawn\n",
         "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
     ),
@@ -1022,8 +1018,8 @@ PAN: Final = (
         "pan-privacy",
         "counters of higher tops start at zero",
         "pan/registers.py",
-        "counters[:] = uniform(self._noise, top, counters.size)",
-        "counters[:] = uniform(self._noise, top, counters.size) if top < 3 else 0",
+        "counters[:] = sketch.uniform(self._noise, top, counters.size)",
+        "counters[:] = sketch.uniform(self._noise, top, counters.size) if top < 3 else 0",
         "tests/pan/test_later_epochs.py::test_every_epoch_has_the_same_law",
     ),
     Bug(

@@ -25,6 +25,7 @@ import re
 import sqlite3
 import stat
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -66,6 +67,20 @@ _PROBLEMS: Final[dict[str, Problem]] = {
 
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _OWNER_ONLY: Final = 0o600
+
+
+class Closing(ABC):
+    """What a `with` block closes in the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let others open it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Damaged(Exception):

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from partita.errors import InvalidData, InvalidParameter, InvalidState
+from partita.local.aggregate import Frequencies, mean_bounds
 from partita.local.columns import count_supports, hyperplane_hits
 from partita.local.device import Device, Report
 from partita.local.encodings import OneBit, Piecewise, ProjectiveResponse
-from partita.local.estimates import Frequencies, mean_bounds
 from partita.local.question import FREQUENCY_KINDS, Frequency, Mean
 from partita.testing import EndlessTape
 

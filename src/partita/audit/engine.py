@@ -427,13 +427,8 @@ def _audit_user_mechanism(
         subject = UserSubject(own, pairs[0], factory)
         trials = tuple(attack.on(subject) for attack in ATTACKS)
     command = "partita.audit.audit(...), with the mechanism and the pairs that were given"
-    return Report(
-        surroundings=AuditContext.here(own.name, depth, command),
-        counts=counts,
-        trials=trials,
-        samples=samples,
-        notes=notes,
-    )
+    surroundings = AuditContext.here(own.name, depth, command)
+    return Report(surroundings=surroundings, counts=counts, trials=trials, samples=samples, notes=notes)
 
 
 def _enumerated(own: UserMechanism, pairs: list[Pair]) -> tuple[tuple[CaseCount, ...], tuple[str, ...]]:

@@ -62,14 +62,8 @@ def _audit_factory(options: Options) -> Report:
         rule = "must name a function that makes it, given epsilon"
         fix = "call the function by itself to see that error"
         raise InvalidParameter("mechanism", rule, given=type(error).__name__, fix=fix) from None
-    return audit(
-        mechanism,
-        neighbours=getattr(mechanism, "neighbours", None),
-        epsilon=budget,
-        name=options.mechanism,
-        depth=options.depth,
-        factory=factory,
-    )
+    neighbours, name, depth = getattr(mechanism, "neighbours", None), options.mechanism, options.depth
+    return audit(mechanism, neighbours=neighbours, epsilon=budget, name=name, depth=depth, factory=factory)
 
 
 def _load_factory(named: str) -> Any:

@@ -20,6 +20,7 @@ from partita.public.records import Record, to_plain
 
 Options: TypeAlias = argparse.Namespace
 Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+Action: TypeAlias = "Callable[[Options], Outcome]"
 Value = TypeVar("Value")
 
 NEIGHBORS: Final = get_args(Neighbors)
@@ -118,9 +119,7 @@ class CommandParser(argparse.ArgumentParser):
             add(*names, help=says, **(settings or {"action": "store_true"}))
 
 
-def command(
-    commands: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, example: str
-) -> CommandParser:
+def command(commands: Commands, name: str, run: Action, says: str, *, example: str) -> CommandParser:
     """A command called `name` that `run` carries out; every one can answer in JSON."""
     parser = commands.add_parser(
         name,

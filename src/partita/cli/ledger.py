@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from partita.cli.common import (
-    NEIGHBORS,
-    UNITS,
-    CommandParser,
-    Commands,
-    Options,
-    Outcome,
-    command,
-    command_group,
-    epsilon,
-    table,
-    whole,
-)
+from partita.cli import common
 from partita.errors import LedgerError
 from partita.guarantee import Guarantee
 from partita.public.records import Record
@@ -29,9 +16,9 @@ if TYPE_CHECKING:
 _TERMS: Final = ("epsilon", "delta", "neighbors", "unit", "contributions", "constant")
 
 
-def declare(commands: Commands) -> None:
+def declare(commands: common.Commands) -> None:
     """One act opens a budget, the others look at it."""
-    acts = command_group(commands, "ledger", "open budgets, and see what is left of them")
+    acts = common.command_group(commands, "ledger", "open budgets, and see what is left of them")
     _declare_open(acts)
     _act(acts, "balance", _balance, "show what a dataset has spent, and what is left")
     _act(acts, "entries", _entries, "list every debit of a dataset")
@@ -40,16 +27,10 @@ def declare(commands: Commands) -> None:
 
 
 def _act(
-    acts: Commands,
-    name: str,
-    run: Callable[[Options], Outcome],
-    says: str,
-    *,
-    dataset: bool = True,
-    needs: str = "",
-) -> CommandParser:
+    acts: common.Commands, name: str, run: common.Action, says: str, *, dataset: bool = True, needs: str = ""
+) -> common.CommandParser:
     example = f"partita ledger {name}{' people' if dataset else ''}{needs} --ledger budget.db"
-    parser = command(acts, name, run, says, example=example)
+    parser = common.command(acts, name, run, says, example=example)
     place = "a file, or postgresql://user@host/database; default: %(default)s"
     parser.add("--ledger PLACE", place, default="budget.db")
     if dataset:
@@ -57,53 +38,53 @@ def _act(
     return parser
 
 
-def _declare_open(acts: Commands) -> None:
+def _declare_open(acts: common.Commands) -> None:
     parser = _act(acts, "open", _open, "give a dataset its budget, once and for all", needs=" --epsilon 3")
-    parser.add("--epsilon E", "the total", type=epsilon, required=True)
+    parser.add("--epsilon E", "the total", type=common.epsilon, required=True)
     parser.add("--delta D", "default: %(default)s, for pure privacy", default="0")
-    parser.add("--unit", "whom it protects; default: %(default)s", choices=UNITS, default="row")
+    parser.add("--unit", "whom it protects; default: %(default)s", choices=common.UNITS, default="row")
     rows = "the most rows a person has, where that is public"
-    parser.add("--contributions K", rows, type=whole("contributions"))
-    parser.add("--neighbors", "default: %(default)s", choices=NEIGHBORS, default="add-remove")
+    parser.add("--contributions K", rows, type=common.whole("contributions"))
+    parser.add("--neighbors", "default: %(default)s", choices=common.NEIGHBORS, default="add-remove")
     constant = "a column that never differs between rows of a person; may be repeated"
     parser.add("--constant COLUMN", constant, action="append", default=[])
 
 
-def _declare_forecast(acts: Commands) -> None:
+def _declare_forecast(acts: common.Commands) -> None:
     says = "say how many more releases a dataset can pay for"
     parser = _act(acts, "forecast", _forecast, says, needs=" --epsilon 1")
-    parser.add("--epsilon E", "of each release", type=epsilon, required=True)
-    parser.add("--unit", "of each release; default: the dataset's", choices=UNITS)
-    parser.add("--contributions K", "default: 1", type=whole("contributions"))
-    parser.add("--neighbors", "default: the dataset's", choices=NEIGHBORS)
+    parser.add("--epsilon E", "of each release", type=common.epsilon, required=True)
+    parser.add("--unit", "of each release; default: the dataset's", choices=common.UNITS)
+    parser.add("--contributions K", "default: 1", type=common.whole("contributions"))
+    parser.add("--neighbors", "default: the dataset's", choices=common.NEIGHBORS)
 
 
-def _open(options: Options) -> Outcome:
+def _open(options: common.Options) -> common.Outcome:
     from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown
 
     terms = {name: getattr(options, name) for name in _TERMS} | {"constant": tuple(options.constant)}
     opened = Ledger(options.ledger).open(options.dataset, **terms)
     text = f"dataset {options.dataset!r} has {_format_terms(opened)} in {shown(options.ledger)}"
-    return Outcome.of(text, **_terms_record(options.dataset, opened))
+    return common.Outcome.of(text, **_terms_record(options.dataset, opened))
 
 
-def _balance(options: Options) -> Outcome:
+def _balance(options: common.Options) -> common.Outcome:
     balance = _existing(options.ledger).balance(options.dataset)
     amounts = {"total": balance.total, "spent": balance.spent, "left": balance.left}
-    text = table(((name, str(amount)) for name, amount in amounts.items()), left=2)
+    text = common.table(((name, str(amount)) for name, amount in amounts.items()), left=2)
     record = {name: {"epsilon": each.epsilon, "delta": each.delta} for name, each in amounts.items()}
-    return Outcome.of(text, dataset=options.dataset, **record)
+    return common.Outcome.of(text, dataset=options.dataset, **record)
 
 
-def _entries(options: Options) -> Outcome:
+def _entries(options: common.Options) -> common.Outcome:
     entries = _existing(options.ledger).entries(options.dataset)
     heads = ("entry", "day", "charged", "state", "what", "part", "key")
-    text = table([heads, *map(_entry_line, entries)], left=7) if entries else "no debit yet"
-    return Outcome(text, [_entry_record(each) for each in entries])
+    text = common.table([heads, *map(_entry_line, entries)], left=7) if entries else "no debit yet"
+    return common.Outcome(text, [_entry_record(each) for each in entries])
 
 
-def _forecast(options: Options) -> Outcome:
+def _forecast(options: common.Options) -> common.Outcome:
     ledger = _existing(options.ledger)
     terms = _terms(ledger, options.dataset)
     each = Guarantee(
@@ -114,13 +95,13 @@ def _forecast(options: Options) -> Outcome:
     )
     number = ledger.forecast(options.dataset, each)
     text = f"dataset {options.dataset!r} can pay for {number} more releases of epsilon {options.epsilon}"
-    return Outcome.of(text, dataset=options.dataset, epsilon=options.epsilon, releases=number)
+    return common.Outcome.of(text, dataset=options.dataset, epsilon=options.epsilon, releases=number)
 
 
-def _datasets(options: Options) -> Outcome:
+def _datasets(options: common.Options) -> common.Outcome:
     datasets = _existing(options.ledger).datasets()
-    text = table(((name, _format_terms(terms)) for name, terms in datasets.items()), left=2)
-    return Outcome(text, [_terms_record(name, terms) for name, terms in datasets.items()])
+    text = common.table(((name, _format_terms(terms)) for name, terms in datasets.items()), left=2)
+    return common.Outcome(text, [_terms_record(name, terms) for name, terms in datasets.items()])
 
 
 def _existing(path: str) -> Ledger:

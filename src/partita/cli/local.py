@@ -10,20 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from partita.cli.common import (
-    FORCE,
-    CommandParser,
-    Commands,
-    Options,
-    Outcome,
-    add_confidence,
-    command,
-    command_group,
-    epsilon,
-    table,
-    whole,
-    write_whole,
-)
+from partita.cli import common
 from partita.errors import InvalidData, InvalidParameter, SourceError, check, check_data
 from partita.local.question import KINDS
 
@@ -40,40 +27,40 @@ _VALUE_HELP: Final = (
 )
 
 
-def declare(commands: Commands) -> None:
+def declare(commands: common.Commands) -> None:
     """A server writes a question, a device reports, a server collects and estimates."""
-    acts = command_group(commands, "local", "collect private reports from devices")
+    acts = common.command_group(commands, "local", "collect private reports from devices")
     _declare_spec(acts)
     _declare_report(acts)
     _declare_collect(acts)
     _declare_estimate(acts)
 
 
-def _declare_spec(acts: Commands) -> None:
+def _declare_spec(acts: common.Commands) -> None:
     says = "write a question for devices to verify and answer"
     example = "partita local spec --size 1024 --epsilon 1 -o pages.json"
-    parser = command(acts, "spec", _spec, says, example=example)
+    parser = common.command(acts, "spec", _spec, says, example=example)
     subject = parser.add_mutually_exclusive_group(required=True)
     add = partial(parser.add, group=subject)
-    add("--size N", "which of N cells, 0 to N-1?", type=whole("size", low=2))
-    add("--range N", "where among N cells in order? for quantiles", type=whole("range", low=2))
+    add("--size N", "which of N cells, 0 to N-1?", type=common.whole("size", low=2))
+    add("--range N", "where among N cells in order? for quantiles", type=common.whole("range", low=2))
     add("--labels LABEL", "which of these labels, or another?", nargs="+", action="extend")
     add("--mean", "which number between these?", nargs=2, metavar=("LOW", "HIGH"))
-    parser.add("--epsilon E", "of one report", type=epsilon, required=True)
+    parser.add("--epsilon E", "of one report", type=common.epsilon, required=True)
     parser.add("--kind", "the randomizer; default: %(default)s", choices=("auto", *KINDS), default="auto")
     parser.add("--round NAME", "everybody answers once in each round", default="")
     parser.add("-o --output FILE", "where to write the question", required=True)
-    parser.add(*FORCE)
+    parser.add(*common.FORCE)
 
 
-def _declare_report(acts: Commands) -> None:
+def _declare_report(acts: common.Commands) -> None:
     parser = _act(acts, "report", _report, "randomize one value, as a device does", needs=" 17")
     parser.add("VALUE", _VALUE_HELP)
     parser.add("--device FILE", "remember what was said, and keep a budget; made where there is none")
-    parser.add("--budget E", "of the device, for life; needed with --device", type=epsilon)
+    parser.add("--budget E", "of the device, for life; needed with --device", type=common.epsilon)
 
 
-def _declare_collect(acts: Commands) -> None:
+def _declare_collect(acts: common.Commands) -> None:
     needs = " reports.jsonl -o pages.state"
     parser = _act(acts, "collect", _collect, "count reports, one JSON object in each line", needs=needs)
     parser.add("REPORTS", "files of reports", nargs="*")
@@ -83,29 +70,29 @@ def _declare_collect(acts: Commands) -> None:
     parser.add("-o --output STATE", "where to write the counts", required=True)
 
 
-def _declare_estimate(acts: Commands) -> None:
+def _declare_estimate(acts: common.Commands) -> None:
     says = "say what the reports say, with errors and intervals"
     parser = _act(acts, "estimate", _estimate, says, needs=" pages.state")
     parser.add("STATE")
-    parser.add("--top K", "only the K most frequent cells", type=whole("top"))
+    parser.add("--top K", "only the K most frequent cells", type=common.whole("top"))
     parser.add("--between", "of a range question: the share in these cells", nargs=2, metavar=("LOW", "HIGH"))
-    add_confidence(parser, "of each interval")
+    common.add_confidence(parser, "of each interval")
 
 
-def _act(acts: Commands, name: str, run: Any, says: str, *, needs: str) -> CommandParser:
-    parser = command(acts, name, run, says, example=f"partita local {name} pages.json{needs}")
+def _act(acts: common.Commands, name: str, run: Any, says: str, *, needs: str) -> common.CommandParser:
+    parser = common.command(acts, name, run, says, example=f"partita local {name} pages.json{needs}")
     parser.add("QUESTION", "the file that `partita local spec` wrote")
     return parser
 
 
-def _spec(options: Options) -> Outcome:
+def _spec(options: common.Options) -> common.Outcome:
     question = _make_question(options).in_round(options.round)
     described = json.dumps(question.to_json(), indent=2).encode() + b"\n"
-    write_whole(options.output, described, overwrite=options.force)
+    common.write_whole(options.output, described, overwrite=options.force)
     return describe_question(question, options.output)
 
 
-def _make_question(options: Options) -> Question:
+def _make_question(options: common.Options) -> Question:
     from partita.domain.category import Category
     from partita.local.question import Frequency, Mean
     from partita.local.ranges import Range
@@ -118,7 +105,7 @@ def _make_question(options: Options) -> Question:
     return Frequency(domain, epsilon=options.epsilon, kind=options.kind)
 
 
-def _report(options: Options) -> Outcome:
+def _report(options: common.Options) -> common.Outcome:
     """One line of JSON; the value is read as a number where it is one and no label is subject for."""
     from partita.local.device import Device, Report
     from partita.trusted.noise.kernel import token
@@ -131,10 +118,10 @@ def _report(options: Options) -> Outcome:
     else:
         device = Device(options.device, budget=options.budget)
         report = device.answer(question, _value(options.value, question))
-    return Outcome(json.dumps(report.to_json()), [report.to_json()])
+    return common.Outcome(json.dumps(report.to_json()), [report.to_json()])
 
 
-def _collect(options: Options) -> Outcome:
+def _collect(options: common.Options) -> common.Outcome:
     """Everything is counted, or nothing is written; what cannot be counted is an error, or skipped."""
     question = _question(options)
     collected: Aggregator[Any] = question.aggregator()
@@ -142,21 +129,21 @@ def _collect(options: Options) -> Outcome:
         collected = collected.merge(_state(question, path))
     reading = ReportLines(collected, skip=options.skip)
     collected.add_reports(reading.reports(options.reports))
-    write_whole(options.output, collected.to_bytes(), overwrite=True)
+    common.write_whole(options.output, collected.to_bytes(), overwrite=True)
     skipped = f", skipped {format_number(reading.skipped, 'line')}" if options.skip else ""
     reports = format_number(collected.n, "report")
     text = f"counted {reports} into {options.output}{skipped}\n{collected.guarantee}"
     counts = {"reports": collected.n, "skipped": reading.skipped}
-    return Outcome.of(text, path=options.output, **counts, guarantee=str(collected.guarantee))
+    return common.Outcome.of(text, path=options.output, **counts, guarantee=str(collected.guarantee))
 
 
-def _estimate(options: Options) -> Outcome:
+def _estimate(options: common.Options) -> common.Outcome:
     question = _question(options)
     collected = _state(question, options.state)
     return describe_estimate(collected, options.confidence, top=options.top, between=options.between)
 
 
-def _question(options: Options) -> Question:
+def _question(options: common.Options) -> Question:
     from partita.local.question import parse_question as question_read
 
     return question_read(_bytes("question", options.question))
@@ -249,14 +236,14 @@ def format_number(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def describe_question(question: Question, path: str) -> Outcome:
+def describe_question(question: Question, path: str) -> common.Outcome:
     """What was written, and what one report costs."""
     randomizer = question.randomizer
     text = (
         f"wrote {path}: {_describe_subject(question)} by {randomizer.kind}, "
         f"{format_number(randomizer.report_bytes, 'byte')} a report\n{question.guarantee}"
     )
-    return Outcome.of(
+    return common.Outcome.of(
         text,
         path=path,
         asks=question.asks,
@@ -279,7 +266,7 @@ def _describe_subject(question: Question) -> str:
 
 def describe_estimate(
     collected: Any, confidence: float, *, top: int | None = None, between: list[str] | None = None
-) -> Outcome:
+) -> common.Outcome:
     """One line for each cell, the one line of a mean or of a share, or one for each quantile."""
     from partita.local.aggregate import FrequencyAggregator, MeanAggregator
     from partita.local.range_estimates import RangeAggregator
@@ -301,25 +288,27 @@ def describe_estimate(
     raise InvalidParameter("question", rule, given=collected.question.asks, fix=fix)
 
 
-def _describe_quantiles(collected: RangeAggregator, confidence: float) -> Outcome:
+def _describe_quantiles(collected: RangeAggregator, confidence: float) -> common.Outcome:
 
     estimate, records, rows = collected.estimate(), [], [("quantile", "value", "interval")]
     for share in _QUANTILES:
         value, (low, high) = estimate.quantile(share), estimate.quantile_interval(share, confidence)
         records.append({"quantile": share, "value": value, "low": low, "high": high})
         rows.append((f"{share}", f"{value}", f"{low} to {high}"))
-    return Outcome(f"{table(rows)}\n{format_number(collected.n, 'report')}; {collected.guarantee}", records)
+    return common.Outcome(
+        f"{common.table(rows)}\n{format_number(collected.n, 'report')}; {collected.guarantee}", records
+    )
 
 
-def _describe_share(collected: RangeAggregator, between: list[str], confidence: float) -> Outcome:
+def _describe_share(collected: RangeAggregator, between: list[str], confidence: float) -> common.Outcome:
     share = collected.estimate().frequency(*(_cell(end) for end in between))
     low, high = share.interval(confidence)
     text = f"share {share.value:.4f} ± {share.error:.4f} ({low:.4f} to {high:.4f})"
     return _describe_number(collected.n, text, share=share.value, error=share.error, low=low, high=high)
 
 
-def _describe_number(reports: int, text: str, **numbers: float) -> Outcome:
-    return Outcome.of(f"{text}, {format_number(reports, 'report')}", **numbers, reports=reports)
+def _describe_number(reports: int, text: str, **numbers: float) -> common.Outcome:
+    return common.Outcome.of(f"{text}, {format_number(reports, 'report')}", **numbers, reports=reports)
 
 
 def _cell(text: str) -> int:
@@ -329,14 +318,16 @@ def _cell(text: str) -> int:
         raise InvalidParameter("--between", "must be two cells", given=text, fix="pass 0 17") from None
 
 
-def _describe_mean(collected: MeanAggregator, confidence: float) -> Outcome:
+def _describe_mean(collected: MeanAggregator, confidence: float) -> common.Outcome:
     answer = collected.estimate()
     low, high = answer.interval(confidence)
     text = f"mean {answer.value:.6g} ± {answer.error:.3g} ({low:.6g} to {high:.6g})"
     return _describe_number(collected.n, text, mean=answer.value, error=answer.error, low=low, high=high)
 
 
-def _describe_frequencies(collected: FrequencyAggregator, top: int | None, confidence: float) -> Outcome:
+def _describe_frequencies(
+    collected: FrequencyAggregator, top: int | None, confidence: float
+) -> common.Outcome:
 
     estimate = collected.estimate()
     low, high = estimate.interval(confidence)
@@ -356,4 +347,6 @@ def _describe_frequencies(collected: FrequencyAggregator, top: int | None, confi
     for each in records:
         interval = f"{each['low']:.4f} to {each['high']:.4f}"
         rows.append((str(each["label"]), f"{each['frequency']:.4f}", f"{each['error']:.4f}", interval))
-    return Outcome(f"{table(rows)}\n{format_number(collected.n, 'report')}; {collected.guarantee}", records)
+    return common.Outcome(
+        f"{common.table(rows)}\n{format_number(collected.n, 'report')}; {collected.guarantee}", records
+    )

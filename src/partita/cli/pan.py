@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from partita.cli.common import (
-    CommandParser,
-    Commands,
-    Options,
-    Outcome,
-    add_beta,
-    command,
-    command_group,
-    epsilon,
-    table,
-    whole,
-)
+from partita.cli import common
 from partita.errors import SourceError, check
 
 if TYPE_CHECKING:
@@ -37,9 +26,9 @@ _OPTIONS: Final = {
 """What each sketch takes besides a universe, epsilon, releases and epochs."""
 
 
-def declare(commands: Commands) -> None:
+def declare(commands: common.Commands) -> None:
     """One act makes a sketch, one lets users come, one publishes, one protects, one says what is public."""
-    acts = command_group(commands, "pan", "statistics of users whose memory may be read")
+    acts = common.command_group(commands, "pan", "statistics of users whose memory may be read")
     _declare_create(acts)
     _declare_update(acts)
     _declare_release(acts)
@@ -48,52 +37,54 @@ def declare(commands: Commands) -> None:
 
 
 def _act(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, needs: str = ""
-) -> CommandParser:
-    parser = command(acts, name, run, says, example=f"partita pan {name} clinic.pan{needs}")
+    acts: common.Commands, name: str, run: common.Action, says: str, *, needs: str = ""
+) -> common.CommandParser:
+    parser = common.command(acts, name, run, says, example=f"partita pan {name} clinic.pan{needs}")
     parser.add("SKETCH", "its file")
     return parser
 
 
-def _declare_create(acts: Commands) -> None:
+def _declare_create(acts: common.Commands) -> None:
     needs = " --kind density --universe 10000 --epsilon 1"
     parser = _act(acts, "create", _create, "make a sketch in a new file", needs=needs)
     parser.add("--kind", "what it is to be asked", choices=SKETCHES, required=True)
-    parser.add("--epsilon E", "for a user, all outputs and one look", type=epsilon, required=True)
+    parser.add("--epsilon E", "for a user, all outputs and one look", type=common.epsilon, required=True)
     _add_universe(parser)
     most = "the largest number of events of a user, or of ids for `distinct`, that is told apart"
     says = "how many outputs share epsilon in an epoch; default: 1"
-    parser.add("--releases N", says, type=whole("releases"))
-    parser.add("--epochs N", "how many epochs share epsilon; default: 1", type=whole("epochs"))
-    parser.add("--most N", most, type=whole("most"))
-    parser.add("--buckets N", "of each level, for `distinct`", type=whole("buckets", low=2))
-    parser.add("--lowest N", "if events may be taken back: below 0", type=whole("lowest", low=-(10**4)))
+    parser.add("--releases N", says, type=common.whole("releases"))
+    parser.add("--epochs N", "how many epochs share epsilon; default: 1", type=common.whole("epochs"))
+    parser.add("--most N", most, type=common.whole("most"))
+    parser.add("--buckets N", "of each level, for `distinct`", type=common.whole("buckets", low=2))
+    parser.add(
+        "--lowest N", "if events may be taken back: below 0", type=common.whole("lowest", low=-(10**4))
+    )
     parser.add("--tops N,N", "of the counters of `ramp-registers`", type=_parse_numbers)
     parser.add("--salt TEXT", "a public word that makes a hash of one's own")
     parser.add("--variant", "of `density`", choices=("default", "book"))
 
 
-def _declare_update(acts: Commands) -> None:
+def _declare_update(acts: common.Commands) -> None:
     says = "let users come: one id in each line of stdin, or of a file"
     parser = _act(acts, "update", _update, says, needs=" < ids.txt")
     _add_universe(parser)
     parser.add("--file FILE", "in place of stdin")
-    parser.add("--by N", "of `registers`: -1 takes events back", type=whole("by", low=-(2**62)))
+    parser.add("--by N", "of `registers`: -1 takes events back", type=common.whole("by", low=-(2**62)))
 
 
-def _declare_release(acts: Commands) -> None:
+def _declare_release(acts: common.Commands) -> None:
     says = "publish one statistic: density, distinct, exactly-T, mean-T or heavy-T"
     parser = _act(acts, "release", _release, says, needs=" density")
     parser.add("NAME", "of the statistic")
-    add_beta(parser, "how often the bounds may fail")
+    common.add_beta(parser, "how often the bounds may fail")
 
 
-def _add_universe(parser: CommandParser) -> None:
+def _add_universe(parser: common.CommandParser) -> None:
     says = "all ids that may come, which are public: their number, for 0 to N-1, or a file with one a line"
     parser.add("--universe N|FILE", says)
 
 
-def _create(options: Options) -> Outcome:
+def _create(options: common.Options) -> common.Outcome:
     """Make the file; a sketch never takes the place of another."""
     from partita.pan.file import SketchFile
 
@@ -102,7 +93,7 @@ def _create(options: Options) -> Outcome:
         return _describe_sketch(options.sketch, sketch)
 
 
-def _make_sketch(options: Options) -> Sketch:
+def _make_sketch(options: common.Options) -> Sketch:
     from partita.pan.file import KINDS
 
     taken = ("releases", "epochs", *_OPTIONS[options.kind])
@@ -119,7 +110,7 @@ def _make_sketch(options: Options) -> Sketch:
     return sketch
 
 
-def _check_universe(options: Options) -> None:
+def _check_universe(options: common.Options) -> None:
     given, has_one = options.universe, options.kind != "distinct"
     fix = "leave it out, since any id may come"
     check(has_one or given is None, "universe", "must be left out for distinct", given=given, fix=fix)
@@ -127,7 +118,7 @@ def _check_universe(options: Options) -> None:
     check(not has_one or given is not None, "universe", rule, given=None, fix=fix)
 
 
-def _update(options: Options) -> Outcome:
+def _update(options: common.Options) -> common.Outcome:
     """All lines at once; nothing is said about them, not even how many there were."""
     from partita.pan.file import SketchFile
 
@@ -139,10 +130,10 @@ def _update(options: Options) -> Outcome:
         names: Any = _lines(options.file)
         check(not by or kind == "pan-registers", "by", "is for registers only", given="--by", fix=fix)
         file.update_many(_parse_ids(names) if numbered else names, **by)
-    return Outcome.of(f"updated {options.sketch}", sketch=options.sketch)
+    return common.Outcome.of(f"updated {options.sketch}", sketch=options.sketch)
 
 
-def _release(options: Options) -> Outcome:
+def _release(options: common.Options) -> common.Outcome:
     """Paid for in the file before it is shown."""
     from partita.pan.file import SketchFile
 
@@ -152,7 +143,7 @@ def _release(options: Options) -> Outcome:
         sketch = file.sketch
     low, high = answer.worst(options.beta)
     value, error, first, last = _format_alike(answer.error, answer.value, answer.error, low, high)
-    return Outcome.of(
+    return common.Outcome.of(
         f"{options.name}: {value} ± {error}, from {first} to {last}\n{_describe_rest(sketch, epoch)}",
         name=options.name,
         value=answer.value,
@@ -181,7 +172,7 @@ def _describe_rest(sketch: Sketch, epoch: int) -> str:
     return f"the last output of epoch {epoch} of {sketch.epochs}: its table is erased, {begins}"
 
 
-def _announce(options: Options) -> Outcome:
+def _announce(options: common.Options) -> common.Outcome:
     """From now on a look at the file sees fresh noise only."""
     from partita.pan.file import SketchFile
 
@@ -190,7 +181,7 @@ def _announce(options: Options) -> Outcome:
         return _describe_sketch(options.sketch, file.sketch)
 
 
-def _info(options: Options) -> Outcome:
+def _info(options: common.Options) -> common.Outcome:
     """What is public; the tables are not looked at."""
     from partita.pan.file import SketchFile
 
@@ -198,7 +189,7 @@ def _info(options: Options) -> Outcome:
         return _describe_sketch(options.sketch, file.sketch)
 
 
-def _describe_sketch(path: str, sketch: Sketch) -> Outcome:
+def _describe_sketch(path: str, sketch: Sketch) -> common.Outcome:
 
     over, kind = sketch.epoch > sketch.epochs, sketch.name.removeprefix("pan-")
     lines = [
@@ -210,8 +201,8 @@ def _describe_sketch(path: str, sketch: Sketch) -> Outcome:
         ("names", ", ".join(sketch.names)),
     ]
     counts = {name: getattr(sketch, name) for name in ("epochs", "releases", "releases_left")}
-    return Outcome.of(
-        table(lines, left=2),
+    return common.Outcome.of(
+        common.table(lines, left=2),
         sketch=path,
         kind=kind,
         guarantee=str(sketch.guarantee),
@@ -245,4 +236,4 @@ def _parse_ids(names: Iterator[str]) -> Iterator[int]:
 
 
 def _parse_numbers(text: str) -> list[int]:
-    return [whole("tops")(number) for number in text.split(",")]
+    return [common.whole("tops")(number) for number in text.split(",")]

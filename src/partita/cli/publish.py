@@ -6,22 +6,11 @@ import argparse
 import glob
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from partita.cli.common import (
-    FORCE,
-    Commands,
-    Options,
-    Outcome,
-    argument,
-    command,
-    table,
-    whole,
-    with_error,
-    write_whole,
-)
+from partita.cli import common
 from partita.cli.spec import add_request, described, open_entries, reading, requested, spec_of, template
 from partita.errors import check
 from partita.public.records import Record, column_records, name_view, specials, sum_records, view_records
@@ -38,10 +27,10 @@ _ONE_LINE: Final = "no field of the CSV files holds a line feed: every line is c
 """What a steward states who publishes CSV files. It is not checked: an error would tell about rows."""
 
 
-def declare_publish(commands: Commands) -> None:
+def declare_publish(commands: common.Commands) -> None:
     """The data, what to publish, who pays, and where the release goes."""
     says = "publish columns of a table, once; the release may be copied and asked without limit"
-    parser = command(
+    parser = common.command(
         commands,
         "publish",
         run_publish,
@@ -65,7 +54,7 @@ def declare_publish(commands: Commands) -> None:
     parser.add("--part COLUMN=VALUE", "count these rows only, and pay for that part", type=_part)
 
 
-def run_publish(options: Options) -> Outcome:
+def run_publish(options: common.Options) -> common.Outcome:
     """Publish, and say what was promised and paid."""
     from partita.publish.publish import phase, publish
 
@@ -87,14 +76,16 @@ def run_publish(options: Options) -> Outcome:
         return _receipt(options, release, dataset, stored=stored)
 
 
-@argument
+@common.argument
 def _part(text: str) -> tuple[str, str]:
     column, separator, value = text.partition("=")
     check(separator, "part", "must be COLUMN=VALUE", given=text, fix="write for example region=north")
     return column, value
 
 
-def _receipt(options: Options, release: Release, dataset: str | None, *, stored: bool) -> Outcome:
+def _receipt(
+    options: common.Options, release: Release, dataset: str | None, *, stored: bool
+) -> common.Outcome:
     from partita.ledger.postgres import shown
     from partita.public.file_entries import guarantee_entries
 
@@ -111,8 +102,8 @@ def _receipt(options: Options, release: Release, dataset: str | None, *, stored:
         *(line for view in release.sums for line in _sum_lines(view)),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]
-    return Outcome.of(
-        table(lines, left=2),
+    return common.Outcome.of(
+        common.table(lines, left=2),
         path=options.output,
         guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_part_records(release)), None),
@@ -158,7 +149,7 @@ def _sum_lines(view: SumView) -> Iterator[tuple[str, str]]:
 
 
 def _counts(cells: Mapping[str, Answer]) -> str:
-    return ", ".join(f"{name} {with_error(each.value, each.error)}" for name, each in cells.items())
+    return ", ".join(f"{name} {common.with_error(each.value, each.error)}" for name, each in cells.items())
 
 
 def _describe_debit(ledger: str | None, dataset: str | None) -> tuple[str, Record | None]:
@@ -174,10 +165,10 @@ def _describe_debit(ledger: str | None, dataset: str | None) -> tuple[str, Recor
 
 
 # `partita init`: a commented spec from a schema, never from values.
-def declare_init(commands: Commands) -> None:
+def declare_init(commands: common.Commands) -> None:
     """Schemas, and where the spec goes."""
     says = "write a commented spec of a release from a schema, never from values"
-    parser = command(
+    parser = common.command(
         commands,
         "init",
         run_init,
@@ -187,16 +178,16 @@ def declare_init(commands: Commands) -> None:
     says = "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read"
     parser.add("SCHEMA", says, nargs="+")
     parser.add("-o --output FILE", "default: %(default)s", default="release.toml")
-    parser.add(*FORCE)
+    parser.add(*common.FORCE)
 
 
-def run_init(options: Options) -> Outcome:
+def run_init(options: common.Options) -> common.Outcome:
     """Write the spec; say what is left to fill in."""
-    columns = argument(described)(options.schema)
-    write_whole(options.output, template(columns).encode(), overwrite=options.force)
+    columns = common.argument(described)(options.schema)
+    common.write_whole(options.output, template(columns).encode(), overwrite=options.force)
     missing = [f"columns.{name}.{key}" for name, entries in columns.items() for key in open_entries(entries)]
     text = _describe_spec(options.output, missing)
-    return Outcome.of(text, path=options.output, columns=list(columns), missing=missing)
+    return common.Outcome.of(text, path=options.output, columns=list(columns), missing=missing)
 
 
 def _describe_spec(path: str, missing: list[str]) -> str:
@@ -210,56 +201,54 @@ def _describe_spec(path: str, missing: list[str]) -> str:
 
 
 # `partita keygen`, `sign` and `verify`: who published a release.
-def declare_keys(commands: Commands) -> None:
+def declare_keys(commands: common.Commands) -> None:
     """A pair of keys, and what each of them is for."""
     says = "make a pair of keys to sign releases with"
-    parser = command(commands, "keygen", _keygen, says, example="partita keygen")
+    parser = common.command(commands, "keygen", _keygen, says, example="partita keygen")
     for name, meaning in (("private", "keep it secret"), ("public", "hand it out")):
         parser.add(f"--{name} FILE", f"{meaning}; default: %(default)s", default=f"{name}.pem")
     _declare(commands, "sign", _sign, "sign a release, in place", key="private")
     _declare(commands, "verify", _verify, "check that a release is whole and who signed it", key="public")
 
 
-def _declare(
-    commands: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, key: str
-) -> None:
+def _declare(commands: common.Commands, name: str, run: common.Action, says: str, *, key: str) -> None:
     example = f"partita {name} people.release.parquet --key {key}.pem"
-    parser = command(commands, name, run, says, example=example)
+    parser = common.command(commands, name, run, says, example=example)
     parser.add("RELEASE")
     parser.add("--key FILE", f"the {key} key", required=True)
 
 
-def _keygen(options: Options) -> Outcome:
+def _keygen(options: common.Options) -> common.Outcome:
     from partita.public.file import generate_key
 
     generate_key(options.private, options.public)
     text = f"wrote {options.private}, to be kept secret, and {options.public}, to be handed out"
-    return Outcome.of(text, private=options.private, public=options.public)
+    return common.Outcome.of(text, private=options.private, public=options.public)
 
 
-def _sign(options: Options) -> Outcome:
+def _sign(options: common.Options) -> common.Outcome:
     from partita.public.file import sign
 
     sign(options.release, options.key)
-    return Outcome.of(f"signed {options.release}", path=options.release, signed=True)
+    return common.Outcome.of(f"signed {options.release}", path=options.release, signed=True)
 
 
-def _verify(options: Options) -> Outcome:
+def _verify(options: common.Options) -> common.Outcome:
     from partita.public.file import verify
 
     verify(options.release, options.key)
     text = f"{options.release} is whole, and the owner of {options.key} signed it"
-    return Outcome.of(text, path=options.release, verified=True)
+    return common.Outcome.of(text, path=options.release, verified=True)
 
 
 # `partita mechanisms`: what `--mechanism` can name, and what sums are published with.
-def declare_mechanisms(commands: Commands) -> None:
+def declare_mechanisms(commands: common.Commands) -> None:
     """It takes nothing."""
     says = "list the mechanisms that columns can be published with"
-    command(commands, "mechanisms", run_mechanisms, says, example="partita mechanisms")
+    common.command(commands, "mechanisms", run_mechanisms, says, example="partita mechanisms")
 
 
-def run_mechanisms(options: Options) -> Outcome:
+def run_mechanisms(options: common.Options) -> common.Outcome:
     """Every mechanism and the first sentence about it; a new one is found by itself."""
     from partita.trusted.mechanisms import catalogue
 
@@ -270,30 +259,32 @@ def run_mechanisms(options: Options) -> Outcome:
         for columns, known in (kinds | {"queries": queries}).items()
         for name, kind in sorted(known.items())
     ]
-    return Outcome(table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records)
+    return common.Outcome(
+        common.table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records
+    )
 
 
 # `partita plan`: what a release would cost and how well it would answer, without any data.
-def declare_plan(commands: Commands) -> None:
+def declare_plan(commands: common.Commands) -> None:
     """What to publish, and guesses about the data that are public."""
     says = "show mechanism, cost, expected error and size of a release; no private data is touched"
-    parser = command(
+    parser = common.command(
         commands, "plan", run_plan, says, example="partita plan --spec release.toml --epsilon 1 --rows 100000"
     )
     add_request(parser)
-    parser.add("--rows N", "a public guess; may be repeated", action="append", type=whole("rows"))
+    parser.add("--rows N", "a public guess; may be repeated", action="append", type=common.whole("rows"))
     says = "compare a real column in a view of its own with this step; may be repeated"
     parser.add("--step STEP", says, action="append")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
 
 
-def run_plan(options: Options) -> Outcome:
+def run_plan(options: common.Options) -> common.Outcome:
     """Plan, and try the plan out on public data if some is named; the result says that it is not private."""
     from partita.publish.plan import plan, simulate
 
     spec = spec_of(options)
     planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
     if options.simulate is None:
-        return Outcome(f"{planned} No data was touched.", [planned.to_json()])
+        return common.Outcome(f"{planned} No data was touched.", [planned.to_json()])
     simulated = simulate(planned, options.simulate, **reading(options, spec))
-    return Outcome(f"{planned}\n\n{simulated}", [planned.to_json() | simulated.to_json()])
+    return common.Outcome(f"{planned}\n\n{simulated}", [planned.to_json() | simulated.to_json()])

@@ -10,19 +10,7 @@ from itertools import groupby
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
-from partita.cli.common import (
-    Commands,
-    Options,
-    Outcome,
-    add_beta,
-    add_confidence,
-    add_picture,
-    argument,
-    can_write,
-    command,
-    draw,
-    table,
-)
+from partita.cli import common
 from partita.errors import InvalidParameter
 from partita.public.records import (
     Record,
@@ -42,23 +30,25 @@ _WIDEST: Final = 100  # columns of a report; longer lines are hard to read
 _BINS: Final = 16  # bars of a chart in text: half a screen
 
 
-def declare_query(commands: Commands) -> None:
+def declare_query(commands: common.Commands) -> None:
     """The release, and what to ask it."""
     says = "ask a release; each answer has its error, an interval and guaranteed bounds"
     example = 'partita query people.release.parquet "count where age between 30 and 39" "median of salary"'
-    parser = command(commands, "query", run_query, says, example=example)
+    parser = common.command(commands, "query", run_query, says, example=example)
     parser.add("RELEASE")
     parser.add("questions QUESTION", "- reads them from stdin, one a line", nargs="+")
-    add_confidence(parser, "of the interval, which is a model")
-    add_beta(parser, "how often the guaranteed bounds may fail")
+    common.add_confidence(parser, "of the interval, which is a model")
+    common.add_beta(parser, "how often the guaranteed bounds may fail")
 
 
-def run_query(options: Options) -> Outcome:
+def run_query(options: common.Options) -> common.Outcome:
     """Read every question, then answer them all."""
     from partita.public.grammar import parse_question
 
     texts = list(_texts(options.questions))
-    questions = list(map(argument(parse_question), texts))  # bad ones are refused before the file is read
+    questions = list(
+        map(common.argument(parse_question), texts)
+    )  # bad ones are refused before the file is read
 
     from partita.public.file import load
     from partita.public.questions import QueryRunner
@@ -69,7 +59,7 @@ def run_query(options: Options) -> Outcome:
     heads = line_heads(options.confidence, options.beta)
     blocks = _blocks(heads, [(str(each), text) for each, text in zip(questions, shown, strict=True)])
     records = [{"asked": text, **answer} for text, answer in zip(texts, answers, strict=True)]
-    return Outcome("\n\n".join(blocks), records)
+    return common.Outcome("\n\n".join(blocks), records)
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
@@ -94,21 +84,21 @@ def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterat
     for heading, group in groupby(answers, key=lambda answer: answer[1].heads):
         if heading:
             for question, text in group:
-                yield f"{question}\n{table([heading, *text.lines], left=0)}"
+                yield f"{question}\n{common.table([heading, *text.lines], left=0)}"
         else:
-            yield table([heads, *(line for _, text in group for line in text.lines)])
+            yield common.table([heads, *(line for _, text in group for line in text.lines)])
 
 
 # `partita info`: what a release is, and what its columns look like.
-def declare_info(commands: Commands) -> None:
+def declare_info(commands: common.Commands) -> None:
     """The release."""
     says = "say what was released, with what guarantee and how exactly, and draw each column"
-    parser = command(commands, "info", run_info, says, example="partita info people.release.parquet")
+    parser = common.command(commands, "info", run_info, says, example="partita info people.release.parquet")
     parser.add("RELEASE")
-    add_beta(parser, "of the error bound")
+    common.add_beta(parser, "of the error bound")
 
 
-def run_info(options: Options) -> Outcome:
+def run_info(options: common.Options) -> common.Outcome:
     """The report, then a chart of each column."""
     from partita.public.file import load
 
@@ -117,13 +107,13 @@ def run_info(options: Options) -> Outcome:
     lines = release.report(options.beta).splitlines()
     report = "\n".join(fill(line, width, subsequent_indent="  ") for line in lines)
     charts = [_chart(release, column, width) for column in release.columns]
-    return Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
+    return common.Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
 
 
 def _chart(release: Release, column: str, width: int) -> str:
     from partita.public.report import chart
 
-    plain = not can_write("█▏±", sys.stdout)
+    plain = not common.can_write("█▏±", sys.stdout)
     return "\n".join([column, *chart(release.slice(column), width, _BINS, ascii_only=plain)])
 
 
@@ -142,16 +132,16 @@ def _record(release: Release, beta: float) -> Record:
 
 
 # `partita plot`: a picture of a column, or of two.
-def declare_plot(commands: Commands) -> None:
+def declare_plot(commands: common.Commands) -> None:
     """The release, the columns, and where the picture goes."""
     says = "draw a column of a release, or a heat map of two; needs the extra `plot`"
     example = "partita plot people.release.parquet age salary -o map.png"
-    parser = command(commands, "plot", run_plot, says, example=example)
+    parser = common.command(commands, "plot", run_plot, says, example=example)
     parser.add("RELEASE")
     parser.add("columns COLUMN", "one, or two for a heat map", nargs="+")
     where = 'draw only these rows, for example "age between 30 and 39"'
-    parser.add("--where CONDITIONS", where, type=argument(_parse_where), default={})
-    add_picture(parser)
+    parser.add("--where CONDITIONS", where, type=common.argument(_parse_where), default={})
+    common.add_picture(parser)
 
 
 def _parse_where(text: str) -> Where:
@@ -160,13 +150,13 @@ def _parse_where(text: str) -> Where:
     return parse_where(text)
 
 
-def run_plot(options: Options) -> Outcome:
+def run_plot(options: common.Options) -> common.Outcome:
     """Draw and store; no window is opened."""
     if len(options.columns) > 2:
         raise argparse.ArgumentTypeError("a picture has one column or two; name no more")
     from partita.public.file import load
 
     release = load(options.release)
-    draw(lambda: release.plot(*options.columns, where=options.where), options)
+    common.draw(lambda: release.plot(*options.columns, where=options.where), options)
     text = f"drew {' and '.join(options.columns)} in {options.output}"
-    return Outcome.of(text, path=options.output, columns=options.columns)
+    return common.Outcome.of(text, path=options.output, columns=options.columns)

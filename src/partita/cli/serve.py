@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from partita.cli.common import (
-    NOTHING,
-    CommandParser,
-    Commands,
-    Options,
-    Outcome,
-    argument,
-    command,
-    command_group,
-    show,
-    table,
-    whole,
-)
+from partita.cli import common
 from partita.errors import InvalidParameter, PrivacyWarning
 from partita.numbers import rational
 from partita.public.records import Record
@@ -42,11 +30,13 @@ _SAME_NAME: Final = (
 _BURST: Final = 2  # seconds of its rate that a client may use at once
 
 
-def declare(commands: Commands) -> None:
+def declare(commands: common.Commands) -> None:
     """The public folder, who may read it, and what else is offered."""
     says = "serve the releases and streams of a folder over HTTP, with a page to explore them"
     full = "partita serve releases --tokens tokens.json --streams secret --ledger budget.db"
-    parser = command(commands, "serve", run, says, example=f"partita serve releases --public\n  {full}")
+    parser = common.command(
+        commands, "serve", run, says, example=f"partita serve releases --public\n  {full}"
+    )
     parser.add("folder DIR", "releases and published outputs; all of it is public")
     _add_access(parser)
     _add_steward(parser)
@@ -54,39 +44,39 @@ def declare(commands: Commands) -> None:
     parser.set_defaults(interrupted="the service had not begun")
 
 
-def _add_access(parser: CommandParser) -> None:
+def _add_access(parser: common.CommandParser) -> None:
     parser.add("--public", "everybody may read, without a token")
     parser.add("--tokens FILE", "who may do what; `partita token` writes it")
     rate = "requests a second of one token, or of one address without a token; default: 200"
-    parser.add("--rate N", rate, type=whole("rate"))
+    parser.add("--rate N", rate, type=common.whole("rate"))
     connections = "connections of one address at a time; default: 128; behind a proxy the proxy limits them"
-    parser.add("--connections-per-address N", connections, type=whole("connections_per_address"))
+    parser.add("--connections-per-address N", connections, type=common.whole("connections_per_address"))
     seconds = "how long a request may take to arrive, and then to be answered; default: 30"
-    parser.add("--request-seconds S", seconds, type=whole("request_seconds"))
+    parser.add("--request-seconds S", seconds, type=common.whole("request_seconds"))
     work = "predicted work of one question, about a microsecond a unit; default: 6000000"
-    parser.add("--work N", work, type=whole("work"))
+    parser.add("--work N", work, type=common.whole("work"))
     parser.add("--log-addresses", "log where requests come from; default: do not")
 
 
-def _add_steward(parser: CommandParser) -> None:
+def _add_steward(parser: common.CommandParser) -> None:
     parser.add("--streams FOLDER", "offer streams; their secret state is kept in this folder")
     parser.add("--publish SPECS", "let admins publish the specs of this folder; needs --ledger")
     parser.add("--ledger FILE", "the ledger that pays for streams and releases")
     parser.add("--delay S", "show outputs so many seconds after their period; default: 1", type=_seconds)
 
 
-def _add_addresses(parser: CommandParser) -> None:
+def _add_addresses(parser: common.CommandParser) -> None:
     parser.add("--host H", "where readers are listened to; default: 127.0.0.1, this machine only")
     parser.add("--steward-host H", "where feeders and admins are; default: 127.0.0.1, whatever --host is")
-    parser.add("--port N", "for readers; default: 8000", type=whole("port", low=0))
-    parser.add("--steward-port N", "for the rest; default: 8001", type=whole("steward_port", low=0))
+    parser.add("--port N", "for readers; default: 8000", type=common.whole("port", low=0))
+    parser.add("--steward-port N", "for the rest; default: 8001", type=common.whole("steward_port", low=0))
     says = "answer to this name too; may be repeated, * for any"
     parser.add("--allow-host NAME", says, action="append", default=[])
     parser.add("--behind-proxy", "a proxy on this machine ends TLS, and says who asks")
-    parser.add("--workers N", "processes for readers; default: 1", type=whole("workers"))
+    parser.add("--workers N", "processes for readers; default: 1", type=common.whole("workers"))
 
 
-def run(options: Options) -> Outcome:
+def run(options: common.Options) -> common.Outcome:
     """Serve until stopped; print the addresses as soon as they answer."""
     from partita.service.process import check_installed, serve
 
@@ -95,13 +85,15 @@ def run(options: Options) -> Outcome:
     _warn(settings)
 
     def announce(side: str, address: str) -> None:
-        show(Outcome.of(f"{side:<8} {address}", process=side, address=address), as_json=options.json)
+        common.show(
+            common.Outcome.of(f"{side:<8} {address}", process=side, address=address), as_json=options.json
+        )
 
     serve(settings, announce=announce)
-    return NOTHING
+    return common.NOTHING
 
 
-def _settings(options: Options) -> ServiceSettings:
+def _settings(options: common.Options) -> ServiceSettings:
     """The settings that the options give; the others have their defaults."""
     from partita.service.settings import Limits, ServiceSettings
 
@@ -154,7 +146,7 @@ def _warn_privacy(message: str) -> None:
     warnings.warn(PrivacyWarning(message), stacklevel=2)
 
 
-@argument
+@common.argument
 def _seconds(text: str) -> object:
     return rational(text, "delay")
 
@@ -164,9 +156,9 @@ _SCOPES: Final = ("read", "feed", "admin")
 _ONCE: Final = "it is shown this once; only its hash is kept"
 
 
-def declare_token(commands: Commands) -> None:
+def declare_token(commands: common.Commands) -> None:
     """One act makes a token, two change it, one lists them all."""
-    acts = command_group(commands, "token", "say who may use a service")
+    acts = common.command_group(commands, "token", "say who may use a service")
     _declare_create(acts)
     _act(acts, "list", _list, "list every token, never its secret", example="", named=False)
     rotate = _act(acts, "rotate", _rotate, "give a token a new secret", example=" web --grace 1d")
@@ -176,22 +168,16 @@ def declare_token(commands: Commands) -> None:
 
 
 def _act(
-    acts: Commands,
-    name: str,
-    run: Callable[[Options], Outcome],
-    says: str,
-    *,
-    example: str,
-    named: bool = True,
-) -> CommandParser:
-    parser = command(acts, name, run, says, example=f"partita token {name}{example}")
+    acts: common.Commands, name: str, run: common.Action, says: str, *, example: str, named: bool = True
+) -> common.CommandParser:
+    parser = common.command(acts, name, run, says, example=f"partita token {name}{example}")
     if named:
         parser.add("NAME")
     parser.add("--tokens FILE", "default: %(default)s", default="tokens.json")
     return parser
 
 
-def _declare_create(acts: Commands) -> None:
+def _declare_create(acts: common.Commands) -> None:
     example = " web --scope feed --stream visits --expires 90d"
     parser = _act(acts, "create", _create, "make a token, and show it once", example=example)
     parser.add("--scope", "what it may do; may be repeated", action="append", choices=_SCOPES, required=True)
@@ -199,37 +185,39 @@ def _declare_create(acts: Commands) -> None:
     _add_expires(parser, otherwise="never")
 
 
-def _add_expires(parser: CommandParser, *, otherwise: str) -> None:
+def _add_expires(parser: common.CommandParser, *, otherwise: str) -> None:
     says = f"after how long it ends: 12h, 90d, 52w; default: {otherwise}"
     parser.add("--expires T", says, type=_length)
 
 
-def _create(options: Options) -> Outcome:
+def _create(options: common.Options) -> common.Outcome:
     text = _file(options).create(
         options.name, scopes=options.scope, streams=options.stream, expires=options.expires
     )
     return _show_token(options.name, text)
 
 
-def _rotate(options: Options) -> Outcome:
+def _rotate(options: common.Options) -> common.Outcome:
     text = _file(options).rotate(options.name, grace=options.grace, expires=options.expires)
     return _show_token(options.name, text)
 
 
-def _revoke(options: Options) -> Outcome:
+def _revoke(options: common.Options) -> common.Outcome:
     _file(options).revoke(options.name)
-    return Outcome.of(f"{options.name} is revoked", name=options.name, revoked=True)
+    return common.Outcome.of(f"{options.name} is revoked", name=options.name, revoked=True)
 
 
-def _list(options: Options) -> Outcome:
+def _list(options: common.Options) -> common.Outcome:
 
     tokens = _file(options).read().all
     lines = [(token.name, _format_token(token)) for token in tokens]
-    return Outcome(table(lines, left=2) if lines else "no tokens", [_record(token) for token in tokens])
+    return common.Outcome(
+        common.table(lines, left=2) if lines else "no tokens", [_record(token) for token in tokens]
+    )
 
 
-def _show_token(name: str, text: str) -> Outcome:
-    return Outcome.of(f"{text}\n{_ONCE}", name=name, token=text)
+def _show_token(name: str, text: str) -> common.Outcome:
+    return common.Outcome.of(f"{text}\n{_ONCE}", name=name, token=text)
 
 
 def _record(token: AccessToken) -> Record:
@@ -254,13 +242,13 @@ def _format_moment(seconds: int | None) -> str | None:
     return None if seconds is None else moment_of(seconds * SECOND).isoformat()
 
 
-def _file(options: Options) -> TokenFile:
+def _file(options: common.Options) -> TokenFile:
     from partita.service.tokens import TokenFile
 
     return TokenFile(Path(options.tokens))
 
 
-@argument
+@common.argument
 def _length(text: str) -> int:
     """A length of time in whole seconds."""
     from partita.public.streams import SECOND

@@ -6,28 +6,13 @@ import argparse
 import csv
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, final
 
-from partita.cli.common import (
-    NOTHING,
-    CommandParser,
-    Commands,
-    Options,
-    Outcome,
-    add_beta,
-    add_picture,
-    command,
-    command_group,
-    draw,
-    epsilon,
-    show,
-    table,
-    whole,
-)
+from partita.cli import common
 from partita.errors import HorizonReached, check
 from partita.public.records import Record
 
@@ -46,69 +31,71 @@ _LONGEST: Final = 1 << 12  # bytes of a line that are read; a key and two ids fi
 _LONGEST_SLEEP: Final = 60.0  # seconds, after which the clock is read again: it may have been set
 
 
-def declare(commands: Commands) -> None:
+def declare(commands: common.Commands) -> None:
     """One act makes a counter, two keep it going, the others look at what it published."""
-    acts = command_group(commands, "stream", "count events under continual observation")
+    acts = common.command_group(commands, "stream", "count events under continual observation")
     _declare_create(acts)
     declare_feed(acts)
     _declare_read(acts)
     info = "say what a counter promises, and how exact its last output is"
-    add_beta(_add_action(acts, "info", _info, info), _BETA)
+    common.add_beta(_add_action(acts, "info", _info, info), _BETA)
     says = "draw what was published, with bounds around it; needs the extra `plot`"
     plot = _add_action(acts, "plot", _plot, says, needs=" -o visits.png")
-    add_picture(plot)
-    add_beta(plot, _BETA)
+    common.add_picture(plot)
+    common.add_beta(plot, _BETA)
 
 
 def _add_action(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, needs: str = ""
-) -> CommandParser:
-    parser = command(acts, name, run, says, example=f"partita stream {name} visits{needs}")
+    acts: common.Commands, name: str, run: common.Action, says: str, *, needs: str = ""
+) -> common.CommandParser:
+    parser = common.command(acts, name, run, says, example=f"partita stream {name} visits{needs}")
     parser.add("COUNTER", "its path; endings are added")
     return parser
 
 
-def _declare_create(acts: Commands) -> None:
+def _declare_create(acts: common.Commands) -> None:
     says = "make a counter, and pay for it, once and for all"
     parser = _add_action(acts, "create", _create, says, needs=" --epsilon 1 --period 1m")
-    parser.add("--epsilon E", "of all outputs together", type=epsilon, required=True)
+    parser.add("--epsilon E", "of all outputs together", type=common.epsilon, required=True)
     parser.add("--period LENGTH", "of public time: 30s, 1m, 1h, 1d, 1w", required=True)
     parser.add("--start TIME", "when the first period begins; default: now")
-    parser.add("--horizon N", "how many periods there will be, if known", type=whole("horizon"))
+    parser.add("--horizon N", "how many periods there will be, if known", type=common.whole("horizon"))
     parser.add("--mechanism", "default: counter", choices=MECHANISMS)
     says = "a counter for each of these public names, separated by commas; needs --horizon"
     parser.add("--keys KEYS", says)
     expected = "a public guess of the number of events in all, for the mechanism `sparse`"
-    parser.add("--expected N", expected, type=whole("expected"))
+    parser.add("--expected N", expected, type=common.whole("expected"))
     window = "count the last N periods, not all of them, for the mechanism `sliding`"
-    parser.add("--window N", window, type=whole("window"))
+    parser.add("--window N", window, type=common.whole("window"))
     contributions = "protect users, not events: at most so many events of one are counted"
-    parser.add("--contributions K", contributions, type=whole("contributions"))
+    parser.add("--contributions K", contributions, type=common.whole("contributions"))
     parser.add("--ledger FILE", "the ledger that is debited before noise is drawn")
     parser.add("--dataset NAME", "whose budget pays; needed with --ledger")
 
 
-def _declare_read(acts: Commands) -> None:
+def _declare_read(acts: common.Commands) -> None:
     parser = _add_action(acts, "read", _read, "list what was published, one line for each period")
-    parser.add("--since N", "only what comes after period N", type=whole("since", low=0), default=0)
+    parser.add("--since N", "only what comes after period N", type=common.whole("since", low=0), default=0)
 
 
-def _create(options: Options) -> Outcome:
+def _create(options: common.Options) -> common.Outcome:
     """Make the files, pay, and say what is promised; nothing is counted yet."""
     rule, fix = "must not exist yet", "go on with `partita stream feed`"
     check(not os.path.lexists(f"{options.counter}.outputs"), "counter", rule, given=options.counter, fix=fix)
     with _open_stream(options) as counter:
         settings = counter.settings
     lines = [("counter", options.counter), *describe_settings(settings)]
-    return Outcome.of(table(lines, left=2), counter=options.counter, **settings_record(settings))
+    return common.Outcome.of(
+        common.table(lines, left=2), counter=options.counter, **settings_record(settings)
+    )
 
 
-def _open_stream(options: Options) -> AnyStream:
+def _open_stream(options: common.Options) -> AnyStream:
     """A new counter, or a family if there are keys."""
     from partita.ledger.ledger import Ledger
     from partita.trusted.durable.open import open_counter, open_family
 
-    common: dict[str, Any] = {
+    terms: dict[str, Any] = {
         "epsilon": options.epsilon,
         "period": options.period,
         "horizon": options.horizon,
@@ -121,21 +108,21 @@ def _open_stream(options: Options) -> AnyStream:
     chosen = {name: getattr(options, name) for name in ("mechanism", *_OPTIONS)}
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if options.keys is None:
-        return open_counter(options.counter, **common, **given)
+        return open_counter(options.counter, **terms, **given)
     if given:
         message = f"--{next(iter(given))} is about one counter; leave it out, or --keys"
         raise argparse.ArgumentTypeError(message)
-    return open_family(options.counter, keys=options.keys.split(","), **common)
+    return open_family(options.counter, keys=options.keys.split(","), **terms)
 
 
-def _read(options: Options) -> Outcome:
+def _read(options: common.Options) -> common.Outcome:
     """What the public file has; no lock, no secret."""
     from partita.public.streams import read_outputs
 
     return describe_outputs(read_outputs(options.counter, since=options.since).outputs)
 
 
-def _info(options: Options) -> Outcome:
+def _info(options: common.Options) -> common.Outcome:
     """What was promised, and the last output with its bounds; from the public file."""
     from partita.public.stream_errors import error_band
     from partita.public.streams import read_outputs
@@ -152,21 +139,21 @@ def _info(options: Options) -> Outcome:
     if last and off is not None:
         record |= {"off": float(off[0])}
         lines.append(("off by", f"at most {off[0]:,.1f}, but for probability {options.beta:g}"))
-    return Outcome(table(lines, left=2), [record])
+    return common.Outcome(common.table(lines, left=2), [record])
 
 
-def _plot(options: Options) -> Outcome:
+def _plot(options: common.Options) -> common.Outcome:
     """Draw what the public file has."""
     from partita.public.stream_plot import plot
     from partita.public.streams import read_outputs
 
     published, name = read_outputs(options.counter), Path(options.counter).name
-    draw(lambda: plot(published.outputs, published.settings, beta=options.beta, name=name), options)
-    return Outcome.of(f"drew {name} in {options.output}", path=options.output, counter=options.counter)
+    common.draw(lambda: plot(published.outputs, published.settings, beta=options.beta, name=name), options)
+    return common.Outcome.of(f"drew {name} in {options.output}", path=options.output, counter=options.counter)
 
 
 # `partita stream feed` and `run`: they keep a counter going, and print what each period publishes.
-def declare_feed(acts: Commands) -> None:
+def declare_feed(acts: common.Commands) -> None:
     """What is fed, and who pays; `run` feeds nothing."""
     says = "count lines of stdin as they come, or times in a file; those of a family begin with a key"
     feed = _add_writer(acts, "feed", _feed, says, example="tail -f access.log | partita stream feed visits")
@@ -190,16 +177,16 @@ def declare_feed(acts: Commands) -> None:
 
 
 def _add_writer(
-    acts: Commands, name: str, run: Callable[[Options], Outcome], says: str, *, example: str
-) -> CommandParser:
-    parser = command(acts, name, run, says, example=example)
+    acts: common.Commands, name: str, run: common.Action, says: str, *, example: str
+) -> common.CommandParser:
+    parser = common.command(acts, name, run, says, example=example)
     parser.add("COUNTER", "its path; endings are added")
     parser.add("--ledger FILE", "the ledger that paid, if one did")
     parser.set_defaults(interrupted="go on with `partita stream feed` or `partita stream run`")
     return parser
 
 
-def _feed(options: Options) -> Outcome:
+def _feed(options: common.Options) -> common.Outcome:
     """Count until the input ends, and go on to the end of that period.
 
     A counter that comes to its end before its input does is an error, whether or not anything more came.
@@ -215,20 +202,20 @@ def _feed(options: Options) -> Outcome:
         _keep_going(counter, options, feeder)
         if not feeder.has_ended():
             _require_period(counter)
-    return NOTHING
+    return common.NOTHING
 
 
-def _run(options: Options) -> Outcome:
+def _run(options: common.Options) -> common.Outcome:
     """Close periods by the clock, until somebody stops it."""
     with _resume(options) as counter:
         if options.once:
             return describe_outputs(_closed(counter))
         _publish(counter, options)
         _keep_going(counter, options)
-    return NOTHING
+    return common.NOTHING
 
 
-def _check(options: Options) -> None:
+def _check(options: common.Options) -> None:
     """A file needs a public start and end; what comes now needs none."""
     stretch = (options.start, options.end)
     if options.file is None and (any(stretch) or options.column or options.key_column or options.feeder):
@@ -250,7 +237,7 @@ def _name(counter: AnyStream, name: str | None) -> str | None:
     return name
 
 
-def _resume(options: Options) -> AbstractContextManager[AnyStream]:
+def _resume(options: common.Options) -> AbstractContextManager[AnyStream]:
     from partita.ledger.ledger import Ledger
     from partita.trusted.durable.open import resume_stream
 
@@ -258,14 +245,14 @@ def _resume(options: Options) -> AbstractContextManager[AnyStream]:
     return resume_stream(options.counter, ledger=ledger, catch_up=False)
 
 
-def _feed_file(counter: AnyStream, options: Options) -> Outcome:
+def _feed_file(counter: AnyStream, options: common.Options) -> common.Outcome:
     """Count each time in its period, and close all of them."""
     before, times = counter.periods, _times(options, counter.settings.keys)
     counter.feed_timestamps(times, start=options.start, end=options.end, feeder=options.feeder)
     return describe_outputs(list(counter.outputs(since=before)))
 
 
-def _times(options: Options, keys: Sequence[str]) -> Any:
+def _times(options: common.Options, keys: Sequence[str]) -> Any:
     """The times in a file; for a family those of each key, and what is under no key of it counts nowhere."""
     if bool(keys) != (options.key_column is not None):
         raise argparse.ArgumentTypeError("--key-column goes with a family, and a file of a family needs it")
@@ -276,7 +263,7 @@ def _times(options: Options, keys: Sequence[str]) -> Any:
     return (moment for (moment,) in _columns(options.file, [options.column]))
 
 
-def _times_by_key(options: Options, keys: Sequence[str]) -> dict[str, list[str]]:
+def _times_by_key(options: common.Options, keys: Sequence[str]) -> dict[str, list[str]]:
     times: dict[str, list[str]] = {key: [] for key in keys}
     for key, moment in _columns(options.file, [options.key_column, options.column]):
         times.get(key, []).append(moment)
@@ -304,7 +291,7 @@ def _cells(line: str) -> list[str]:
         return []
 
 
-def _keep_going(counter: AnyStream, options: Options, feeder: Feeder | None = None) -> None:
+def _keep_going(counter: AnyStream, options: common.Options, feeder: Feeder | None = None) -> None:
     """Close each period when it ends, until there are no more, the input has ended, or something fails.
 
     Whether the input has ended is asked at the ends of periods only: nobody sees when it did.
@@ -317,9 +304,9 @@ def _keep_going(counter: AnyStream, options: Options, feeder: Feeder | None = No
         _publish(counter, options)
 
 
-def _publish(counter: AnyStream, options: Options) -> None:
+def _publish(counter: AnyStream, options: common.Options) -> None:
     """Close the periods that have ended, and print their outputs."""
-    show(describe_outputs(_closed(counter)), as_json=options.json)
+    common.show(describe_outputs(_closed(counter)), as_json=options.json)
 
 
 def _closed(counter: AnyStream) -> Sequence[AnyOutput]:
@@ -369,9 +356,9 @@ class LineReader:
 
     def more(self, piece: bytes) -> list[bytes]:
         """The lines that end in this piece."""
-        *whole, last = (self._open + piece).split(b"\n")
+        *ended, last = (self._open + piece).split(b"\n")
         self._open = last[:_LONGEST]
-        return [line[:_LONGEST] for line in whole]
+        return [line[:_LONGEST] for line in ended]
 
     def rest(self) -> list[bytes]:
         """A last line that nobody ended."""
@@ -451,13 +438,13 @@ class Feeder:
 
 
 # Counters and their outputs, for people and for programs.
-def describe_outputs(outputs: Sequence[AnyOutput]) -> Outcome:
+def describe_outputs(outputs: Sequence[AnyOutput]) -> common.Outcome:
     """A line for each output: when its period ended, the number of the period, and the count so far.
 
     A family has a count for each key.
     """
     lines = [f"{each.end.isoformat()}  {each.period:>6}  {format_values(each)}" for each in outputs]
-    return Outcome("\n".join(lines), [output_record(output) for output in outputs])
+    return common.Outcome("\n".join(lines), [output_record(output) for output in outputs])
 
 
 def format_values(output: AnyOutput) -> str:

@@ -12,19 +12,8 @@ from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from partita.domain import columns
 from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, read_entries
-from partita.domain.columns import (
-    Exacts,
-    Flags,
-    Floats,
-    Moments,
-    Plain,
-    Scaled,
-    Texts,
-    assemble,
-    number_text,
-    read,
-)
 from partita.errors import InvalidParameter, check, check_type
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
@@ -38,18 +27,20 @@ _SPECIALS: Final = (str(Special.NULL), str(Special.OTHER))
 _SHOWN: Final = 5  # labels that an error message lists
 
 
-def canonical(content: Flags | Scaled | Floats | Exacts | Moments) -> list[Label]:
+def canonical(
+    content: columns.Flags | columns.Scaled | columns.Floats | columns.Exacts | columns.Moments,
+) -> list[Label]:
     """The text of each value, NULL for NaN, and OTHER for what has no canonical text."""
     match content:
-        case Flags(flags):
+        case columns.Flags(flags):
             return ["true" if flag else "false" for flag in flags.tolist()]
-        case Scaled(values, unit):
+        case columns.Scaled(values, unit):
             return [_text(value * unit) for value in values.tolist()]
-        case Floats(floats):
+        case columns.Floats(floats):
             return [_float_text(value) for value in floats.tolist()]
-        case Exacts(exacts):
+        case columns.Exacts(exacts):
             return [_float_text(value) if isinstance(value, float) else _text(value) for value in exacts]
-        case Moments():
+        case columns.Moments():
             days = content.day.astype("M8[D]")
             return [str(day) for day in days] if content.dated else [Special.OTHER] * len(content)
         case _:
@@ -59,13 +50,13 @@ def canonical(content: Flags | Scaled | Floats | Exacts | Moments) -> list[Label
 def _text(value: int | Fraction) -> Label:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _LARGEST_BITS:
         return Special.OTHER
-    return number_text(Fraction(value))
+    return columns.number_text(Fraction(value))
 
 
 def _float_text(value: float) -> Label:
     """The number that the shortest decimal of a float writes, so that 0.1 is "0.1"."""
     if math.isfinite(value):
-        return number_text(Fraction(repr(value)))
+        return columns.number_text(Fraction(repr(value)))
     return Special.NULL if math.isnan(value) else Special.OTHER
 
 
@@ -105,7 +96,7 @@ class Category:
         return _SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        return assemble(read(values), self._encode, invalid=Special.OTHER)
+        return columns.assemble(columns.read(values), self._encode, invalid=Special.OTHER)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[str]:
         """The label of each cell."""
@@ -133,10 +124,10 @@ class Category:
     def _cells(self) -> dict[str, int]:
         return {label: cell for cell, label in enumerate(self.labels)}
 
-    def _encode(self, content: Plain) -> Encoded:
-        if isinstance(content, Texts):
+    def _encode(self, content: columns.Plain) -> Encoded:
+        if isinstance(content, columns.Texts):
             return self._match_texts(content.values)
-        if isinstance(content, Scaled | Floats):  # each distinct number is written once
+        if isinstance(content, columns.Scaled | columns.Floats):  # each distinct number is written once
             distinct: Any
             distinct, codes = np.unique(content.values, return_inverse=True)
             return self._match(canonical(replace(content, values=distinct))).take(codes)

@@ -12,6 +12,7 @@ from typing import Final, Self, TypeAlias, assert_never, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from partita.domain import columns
 from partita.domain.base import (
     ORDERED_SPECIALS,
     Cells,
@@ -25,26 +26,6 @@ from partita.domain.base import (
     position,
     read_entries,
     whole,
-)
-from partita.domain.columns import (
-    MOST_PLACES,
-    Blank,
-    Column,
-    Content,
-    Exacts,
-    Flags,
-    Floats,
-    Moments,
-    Number,
-    Plain,
-    Scaled,
-    Texts,
-    Whole,
-    assemble,
-    decimal_places,
-    number_text,
-    numbers,
-    read,
 )
 from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
@@ -69,14 +50,14 @@ class Grid:
     step: Fraction
     rounds: bool
 
-    def encode(self, content: Plain) -> Encoded:
+    def encode(self, content: columns.Plain) -> Encoded:
         """The cells of content of any kind, which is first brought to multiples of the step."""
         match content:
-            case Scaled(values, unit) if unit == self.step:
+            case columns.Scaled(values, unit) if unit == self.step:
                 return place(values, self.low, self.high)
-            case Exacts(exacts):
+            case columns.Exacts(exacts):
                 return self._encode_exacts(exacts)
-        return assemble(self._multiples(content), self.encode, invalid=Special.INVALID)
+        return columns.assemble(self._multiples(content), self.encode, invalid=Special.INVALID)
 
     def nearest(self, numerator: int, denominator: int) -> int | None:
         """Which multiple of the step a number is or rounds to; None if it is invalid."""
@@ -86,55 +67,59 @@ class Grid:
             return None
         return whole + (2 * rest > over or (2 * rest == over and whole % 2))
 
-    def _encode_exacts(self, values: Sequence[Number]) -> Encoded:
+    def _encode_exacts(self, values: Sequence[columns.Number]) -> Encoded:
         multiples = [self._multiple(value) for value in values]
         invalid = np.fromiter((multiple is None for multiple in multiples), np.bool_, len(multiples))
         whole = np.array([self.low if multiple is None else multiple for multiple in multiples], object)
         encoded = place(whole, self.low, self.high)
         return Encoded(encoded.cells, np.where(invalid, np.uint8(Special.INVALID), encoded.special))
 
-    def _multiple(self, value: Number) -> int | None:
+    def _multiple(self, value: columns.Number) -> int | None:
         """The multiple of any number; an infinite one is taken to lie just outside the bounds."""
         if isinstance(value, float) and not math.isfinite(value):
             return None if math.isnan(value) else self.high + 1 if value > 0 else self.low - 1
         return self.nearest(*value.as_integer_ratio())
 
-    def _multiples(self, content: Flags | Scaled | Floats | Texts | Moments) -> Column:
+    def _multiples(
+        self, content: columns.Flags | columns.Scaled | columns.Floats | columns.Texts | columns.Moments
+    ) -> columns.Column:
         match content:
-            case Scaled(values, unit):
+            case columns.Scaled(values, unit):
                 return self._divide_counts(values, unit)
-            case Floats(values):
+            case columns.Floats(values):
                 return self._divide_floats(values)
-            case Flags(flags):
-                return Column.of(Scaled(flags.astype(np.int64)), len(flags))
-            case Texts():
-                return numbers(content)
-            case Moments():
-                return Column.of(Blank.INVALID, len(content))
+            case columns.Flags(flags):
+                return columns.Column.of(columns.Scaled(flags.astype(np.int64)), len(flags))
+            case columns.Texts():
+                return columns.numbers(content)
+            case columns.Moments():
+                return columns.Column.of(columns.Blank.INVALID, len(content))
             case _:
                 assert_never(content)
 
-    def _divide_counts(self, values: Whole, unit: Fraction) -> Column:
+    def _divide_counts(self, values: columns.Whole, unit: Fraction) -> columns.Column:
         """Integers that count `unit`, in 64-bit arithmetic wherever no product can overflow."""
         ratio = unit / self.step
         if max(ratio.numerator, ratio.denominator) >= 2**62:
-            return Column.of(Exacts([value * unit for value in values.tolist()]), len(values))
+            return columns.Column.of(columns.Exacts([value * unit for value in values.tolist()]), len(values))
         largest = (2**63 - 1) // ratio.numerator
         sure = (values >= -largest) & (values <= largest)
         products = values[sure].astype(np.int64) * ratio.numerator
         others = [value * unit for value in values[~sure].tolist()]
-        return Column.split(sure, self._round(products, ratio.denominator), Exacts(others))
+        return columns.Column.split(sure, self._round(products, ratio.denominator), columns.Exacts(others))
 
-    def _round(self, counts: npt.NDArray[np.int64], over: int) -> Content:
+    def _round(self, counts: npt.NDArray[np.int64], over: int) -> columns.Content:
         """The numbers counts / over, in units of the step."""
         whole, rest = np.divmod(counts, over)
         if not self.rounds:
-            return Column.split(rest == 0, Scaled(whole[rest == 0], self.step), Blank.INVALID)
+            return columns.Column.split(
+                rest == 0, columns.Scaled(whole[rest == 0], self.step), columns.Blank.INVALID
+            )
         up = (rest > over - rest) | ((rest == over - rest) & (whole % 2 == 1))
-        return Scaled(whole + up, self.step)
+        return columns.Scaled(whole + up, self.step)
 
     @np.errstate(all="ignore")
-    def _divide_floats(self, values: npt.NDArray[np.float64]) -> Column:
+    def _divide_floats(self, values: npt.NDArray[np.float64]) -> columns.Column:
         """Floats by a quotient in floating point where it is certainly right, else exactly.
 
         The quotient by the step, itself rounded, is off by less than _MARGIN * (1 + its size): two roundings
@@ -145,9 +130,11 @@ class Grid:
         invalid = np.isnan(values) if self.rounds else values != nearest
         sure = ~invalid & self._certain(quotient, nearest)
         unsure = ~invalid & ~sure
-        multiples = Scaled(nearest[sure].astype(np.int64), self.step)
-        exacts = Exacts(values[unsure].tolist())
-        return Column(len(values), [(invalid, Blank.INVALID), (sure, multiples), (unsure, exacts)])
+        multiples = columns.Scaled(nearest[sure].astype(np.int64), self.step)
+        exacts = columns.Exacts(values[unsure].tolist())
+        return columns.Column(
+            len(values), [(invalid, columns.Blank.INVALID), (sure, multiples), (unsure, exacts)]
+        )
 
     def _certain(self, quotient: npt.NDArray[np.float64], nearest: npt.NDArray[np.float64]) -> Mask:
         size = np.abs(quotient)
@@ -200,7 +187,7 @@ class Integer:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
+        return columns.assemble(columns.read(values), self._grid.encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[int]:
         """The integer of each cell."""
@@ -262,13 +249,13 @@ class Real:
         check(self.step > 0, "step", "must be positive", given=step, fix='pass for example "0.01"')
         for name, bound, given in (("low", self.low, low), ("high", self.high, high)):
             if (bound / self.step).denominator != 1:
-                rule = f"must be a multiple of the step {number_text(self.step)}"
+                rule = f"must be a multiple of the step {columns.number_text(self.step)}"
                 raise InvalidParameter(name, rule, given=given, fix="move the bound or choose a finer step")
         check_size(self.size, "low", "high", given=high)
 
     def __repr__(self) -> str:
         low, high, step = (
-            str(value) if value.denominator == 1 else repr(number_text(value))
+            str(value) if value.denominator == 1 else repr(columns.number_text(value))
             for value in (self.low, self.high, self.step)
         )
         return f"Real({low}, {high}, step={step})"
@@ -284,13 +271,13 @@ class Real:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        return assemble(read(values), self._grid.encode, invalid=Special.INVALID)
+        return columns.assemble(columns.read(values), self._grid.encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[Decimal] | list[Fraction]:
         """The multiple of each cell: Decimals if a step has at most 60 decimal places, else Fractions."""
         multiples = [self._grid.low + cell for cell in indices(cells, self.size)]
-        places = decimal_places(self.step)
-        if places is None or places > MOST_PLACES:
+        places = columns.decimal_places(self.step)
+        if places is None or places > columns.MOST_PLACES:
             return [multiple * self.step for multiple in multiples]
         units = int(self.step * 10**places)
         return [Decimal(f"{multiple * units}e-{places}") for multiple in multiples]
@@ -302,7 +289,7 @@ class Real:
 
     def to_spec(self) -> Spec:
         """Kind, low, high and step, all as exact text."""
-        exact = {name: number_text(getattr(self, name)) for name in ("low", "high", "step")}
+        exact = {name: columns.number_text(getattr(self, name)) for name in ("low", "high", "step")}
         return {"kind": "real", **exact}
 
     @classmethod

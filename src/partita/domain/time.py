@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
+from partita.domain import columns
 from partita.domain.base import (
     ORDERED_SPECIALS,
     Cells,
@@ -27,23 +28,6 @@ from partita.domain.base import (
     indices,
     place,
     read_entries,
-)
-from partita.domain.columns import (
-    DAY,
-    SECOND,
-    UNITS,
-    Blank,
-    Column,
-    Moment,
-    Moments,
-    Plain,
-    Texts,
-    assemble,
-    cast_texts,
-    moment_of,
-    moment_of_text,
-    moments_column,
-    read,
 )
 from partita.errors import InvalidParameter
 from partita.lazy import cached_property
@@ -90,20 +74,20 @@ def text_at(nanoseconds: int, zone: datetime.tzinfo) -> str:
     >>> text_at(1_500_000_001, datetime.UTC)
     '1970-01-01T00:00:01.500000001+00:00'
     """
-    seconds, rest = divmod(nanoseconds, SECOND)
-    clock = datetime_at(seconds * SECOND, zone)
+    seconds, rest = divmod(nanoseconds, columns.SECOND)
+    clock = datetime_at(seconds * columns.SECOND, zone)
     wall = clock.replace(tzinfo=None).isoformat()
     fraction = f".{rest:09}".rstrip("0") if rest else ""
     return wall + fraction + clock.isoformat()[len(wall) :]
 
 
-def instants(moments: Moments, zone: datetime.tzinfo) -> Moments:
+def instants(moments: columns.Moments, zone: datetime.tzinfo) -> columns.Moments:
     """The same moments as instants: wall-clock readings are taken in `zone`."""
     if moments.aware or zone is datetime.UTC:
         return moments
-    wall = moments.day * 86_400 + moments.nanosecond // SECOND
-    nanosecond = moments.nanosecond - _offsets(wall, zone) * SECOND
-    return Moments(moments.day + nanosecond // DAY, nanosecond % DAY, aware=True)
+    wall = moments.day * 86_400 + moments.nanosecond // columns.SECOND
+    nanosecond = moments.nanosecond - _offsets(wall, zone) * columns.SECOND
+    return columns.Moments(moments.day + nanosecond // columns.DAY, nanosecond % columns.DAY, aware=True)
 
 
 def _offsets(wall: npt.NDArray[np.int64], zone: datetime.tzinfo) -> npt.NDArray[np.int64]:
@@ -128,7 +112,9 @@ def _look_up(seconds: npt.NDArray[np.int64], zone: datetime.tzinfo) -> npt.NDArr
 
 # What Date and Timestamp share: moments from content, public bounds, lengths of time.
 
-_LENGTHS: Final = {"d": DAY} | {unit: UNITS[unit] for unit in ("h", "m", "s", "ms", "us", "ns")}
+_LENGTHS: Final = {"d": columns.DAY} | {
+    unit: columns.UNITS[unit] for unit in ("h", "m", "s", "ms", "us", "ns")
+}
 _RESOLUTION: Final = re.compile(r"([1-9][0-9]{0,17})(ns|us|ms|s|m|h|d)")
 _PLAIN: Final = (
     "^(?:1[7-9]|2[01])[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
@@ -139,23 +125,25 @@ _PLAIN_ZONED: Final = _PLAIN.replace("$", "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0
 _FIX: Final = 'pass a date, a datetime or ISO 8601 text like "2024-01-31"'
 
 
-def moments_of(content: Plain) -> Column:
+def moments_of(content: columns.Plain) -> columns.Column:
     """The moments that texts write; numbers and flags are not moments."""
-    if not isinstance(content, Texts):
-        return Column.of(Blank.INVALID, len(content))
+    if not isinstance(content, columns.Texts):
+        return columns.Column.of(columns.Blank.INVALID, len(content))
     import pyarrow as pa
 
     plain = {_PLAIN: pa.timestamp("ns"), _PLAIN_ZONED: pa.timestamp("ns", "UTC")}
-    return cast_texts(content, plain, lambda texts: moments_column([moment_of_text(text) for text in texts]))
+    return columns.cast_texts(
+        content, plain, lambda texts: columns.moments_column([columns.moment_of_text(text) for text in texts])
+    )
 
 
-def public_moment(value: object, name: str) -> Moment:
+def public_moment(value: object, name: str) -> columns.Moment:
     """The moment that a public bound is written as."""
     moment = None
     if isinstance(value, datetime.date):
-        moment = moment_of(value)
+        moment = columns.moment_of(value)
     elif isinstance(value, str):
-        moment = moment_of_text(value.encode("utf-8", "surrogatepass"))
+        moment = columns.moment_of_text(value.encode("utf-8", "surrogatepass"))
     if moment is None:
         raise InvalidParameter(name, "must be a date or a time", given=value, fix=_FIX)
     return moment
@@ -164,7 +152,11 @@ def public_moment(value: object, name: str) -> Moment:
 def public_instant(value: object, zone: datetime.tzinfo, name: str) -> int:
     """A public bound in nanoseconds since 1970 UTC; without an offset it is read in `zone`."""
     moment = public_moment(value, name)
-    return moment.total if moment.aware else moment.total - offset_at(zone, moment.total // SECOND) * SECOND
+    return (
+        moment.total
+        if moment.aware
+        else moment.total - offset_at(zone, moment.total // columns.SECOND) * columns.SECOND
+    )
 
 
 def locate_moment(domain: Domain, value: object, name: str) -> Position:
@@ -240,7 +232,7 @@ class Date:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        return assemble(read(values), self._encode, invalid=Special.INVALID)
+        return columns.assemble(columns.read(values), self._encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[datetime.date]:
         """The day of each cell."""
@@ -259,10 +251,10 @@ class Date:
         start, end = read_entries(spec, "date", "start", "end")
         return cls(_day(start, "start"), _day(end, "end"))
 
-    def _encode(self, content: Plain) -> Encoded:
-        if isinstance(content, Moments):
+    def _encode(self, content: columns.Plain) -> Encoded:
+        if isinstance(content, columns.Moments):
             return place(content.day, (self.start - _EPOCH_DAY).days, (self.end - _EPOCH_DAY).days)
-        return assemble(moments_of(content), self._encode, invalid=Special.INVALID)
+        return columns.assemble(moments_of(content), self._encode, invalid=Special.INVALID)
 
 
 def _day(value: object, name: str) -> datetime.date:
@@ -301,12 +293,9 @@ class Timestamp:
 
     def __post_init__(self) -> None:
         clock, end = zone_named(self.zone), self.end
-        freeze(
-            self,
-            start=_bound(self.start, clock, "start"),
-            end=_bound(end, clock, "end"),
-            resolution=resolution_text(resolution_nanoseconds(self.resolution)),
-        )
+        start = _bound(self.start, clock, "start")
+        resolution = resolution_text(resolution_nanoseconds(self.resolution))
+        freeze(self, start=start, end=_bound(end, clock, "end"), resolution=resolution)
         check_size(self.size, "start", "end", given=str(end))
 
     def __repr__(self) -> str:
@@ -323,7 +312,7 @@ class Timestamp:
         return ORDERED_SPECIALS
 
     def encode(self, values: object) -> Encoded:
-        return assemble(read(values), self._encode, invalid=Special.INVALID)
+        return columns.assemble(columns.read(values), self._encode, invalid=Special.INVALID)
 
     def decode(self, cells: Sequence[int] | Cells) -> list[datetime.datetime] | list[str]:
         """The first instant of each cell, in `zone`.
@@ -362,21 +351,23 @@ class Timestamp:
     def _length(self) -> int:
         return resolution_nanoseconds(self.resolution)
 
-    def _encode(self, content: Plain) -> Encoded:
-        if isinstance(content, Moments):
+    def _encode(self, content: columns.Plain) -> Encoded:
+        if isinstance(content, columns.Moments):
             return self._slots(instants(content, self._clock))
-        return assemble(moments_of(content), self._encode, invalid=Special.INVALID)
+        return columns.assemble(moments_of(content), self._encode, invalid=Special.INVALID)
 
-    def _slots(self, moments: Moments) -> Encoded:
+    def _slots(self, moments: columns.Moments) -> Encoded:
         """Slot numbers, in 64-bit integers if the whole line fits them, else in Python's.
 
         Days further out are brought to a day before the first slot or after the last.
         """
-        first_day, first_nanosecond = divmod(self._first, DAY)
-        days = (self.size * self._length + first_nanosecond) // DAY + 1
-        exact = np.dtype(np.int64 if (days + 2) * DAY < 2**63 else object)
+        first_day, first_nanosecond = divmod(self._first, columns.DAY)
+        days = (self.size * self._length + first_nanosecond) // columns.DAY + 1
+        exact = np.dtype(np.int64 if (days + 2) * columns.DAY < 2**63 else object)
         day = (moments.day - first_day).clip(-1, days).astype(exact)
-        return place((day * DAY + (moments.nanosecond - first_nanosecond)) // self._length, 0, self.size - 1)
+        return place(
+            (day * columns.DAY + (moments.nanosecond - first_nanosecond)) // self._length, 0, self.size - 1
+        )
 
 
 def _bound(value: object, clock: datetime.tzinfo, name: str) -> str:

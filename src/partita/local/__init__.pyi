@@ -1,6 +1,8 @@
 """The public names of the local model, each once."""
 
+from partita.local.aggregate import Frequencies as Frequencies
 from partita.local.aggregate import FrequencyAggregator as FrequencyAggregator
+from partita.local.aggregate import HeavyHitter as HeavyHitter
 from partita.local.aggregate import MeanAggregator as MeanAggregator
 from partita.local.device import Device as Device
 from partita.local.device import Report as Report
@@ -9,8 +11,6 @@ from partita.local.encodings import LocalHashing as LocalHashing
 from partita.local.encodings import OneBit as OneBit
 from partita.local.encodings import Piecewise as Piecewise
 from partita.local.encodings import ProjectiveResponse as ProjectiveResponse
-from partita.local.estimates import Frequencies as Frequencies
-from partita.local.estimates import HeavyHitter as HeavyHitter
 from partita.local.learners import Logistic as Logistic
 from partita.local.learners import SQAnswer as SQAnswer
 from partita.local.learners import SQOracle as SQOracle

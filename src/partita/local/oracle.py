@@ -41,6 +41,7 @@ from partita.local.randomizer import (
 )
 from partita.local.ranges import Mixture
 from partita.numbers import freeze, integer, rational
+from partita.storage import Closing
 from partita.trusted.durable.slots import PanStore
 from partita.trusted.noise.laws import WordSource
 
@@ -176,7 +177,7 @@ class BudgetMemory:
 
 
 @final
-class BudgetFile:
+class BudgetFile(Closing):
     """Budgets in one file with two slots: a crash leaves what was before a batch or what is after it.
 
     When `charge` returns, the disk has it. The file is open in one process at a time. It holds the number of
@@ -237,12 +238,6 @@ class BudgetFile:
     def close(self) -> None:
         """Let others open the file."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _first(self, fresh: Budgets) -> Budgets:
         """What the file holds, if it is about as many people with the same cap."""

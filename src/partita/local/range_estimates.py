@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter, check, check_data, check_type
-from partita.local.aggregate import Aggregator
+from partita.local import aggregate
 from partita.local.columns import check_column, count_supports, domain_ends
-from partita.local.estimates import implausible_cells, implausible_total, mean_bounds, warn_of_forgery
 from partita.local.ranges import CellTree, Levels, Mixture, Range, Rectangles, ViewQuestion
 from partita.numbers import check_choice, check_probability, rational
 from partita.public.axis.shrinkage import project_on_totals
@@ -33,7 +32,7 @@ _ROUNDS: Final = 40  # of proportional fitting: more cost time, and `rake_table`
 _LEAST: Final = 1e-300
 
 
-class ViewAggregator(Aggregator[AskedView]):
+class ViewAggregator(aggregate.Aggregator[AskedView]):
     """Counts mixed reports: one integer for every report of every view."""
 
     @property
@@ -46,7 +45,7 @@ class ViewAggregator(Aggregator[AskedView]):
         """What the reports say; there must be one. It warns if they cannot all be honest."""
         check_data(self.n, "reports", "must be at least one", fix="collect reports first")
         found = ViewEvidence(self.question.randomizer, self.n, self._counts)
-        warn_of_forgery(found.implausible, stacklevel=4)
+        aggregate.warn_of_forgery(found.implausible, stacklevel=4)
         return found
 
     def _zeros(self) -> Ints:
@@ -373,8 +372,8 @@ class ViewEvidence:
         views = len(self._supports)
         seen = [(law, *each) for law, each in zip(self.mixture.parts, self._supports, strict=True) if each[0]]
         return any(
-            implausible_cells(law, n, supported, checks=views).size
-            or implausible_total(law, n, supported, checks=views)
+            aggregate.implausible_cells(law, n, supported, checks=views).size
+            or aggregate.implausible_total(law, n, supported, checks=views)
             for law, n, supported in seen
         )
 
@@ -428,7 +427,7 @@ class ViewEvidence:
         seen = [self._node_counts(self._numbers[levels], at) for levels, at in nodes]
         n, supported, miss, gain = (np.array(each) for each in zip(*seen, strict=True))
         known = n > 0
-        sides = mean_bounds(supported / n.clip(1), n.clip(1), math.log(2 * len(nodes) / beta))
+        sides = aggregate.mean_bounds(supported / n.clip(1), n.clip(1), math.log(2 * len(nodes) / beta))
         low, high = (((side - miss) / gain).clip(0, 1) for side in sides)
         return min(1.0, float(low[known].sum())), min(1.0, float(high[known].sum() + (~known).sum()))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints
 from partita.errors import check
-from partita.numbers import check_choice, integer, rational
+from partita.numbers import check_choice, integer
 from partita.pan import sketch
 from partita.public.bounds import laplace_variance
 from partita.public.streams import CounterTerms
@@ -32,23 +32,13 @@ class BitSketch(sketch.Sketch):
 
     _bits: Bools = np.zeros(0, dtype=np.bool_)
 
-    def __init__(
-        self,
-        *,
-        places: int,
-        epsilon: object,
-        variant: sketch.Variant,
-        output_share: object | None,
-        releases: int,
-        epochs: int,
-        noise: Noise,
-    ) -> None:
-        super().__init__(epsilon=epsilon, releases=releases, epochs=epochs, noise=noise)
+    def __init__(self, places: int, variant: sketch.Variant, share: object | None, **plan: Any) -> None:
+        super().__init__(**plan)
         self.variant: sketch.Variant = check_choice(variant, "variant", get_args(sketch.Variant))
-        if output_share is None and variant == "book":
-            output_share = Fraction(1, 2)
+        if share is None and variant == "book":
+            share = Fraction(1, 2)
         self._shares = sketch.EpochShares.choose(
-            self.epsilon, self.releases, output_share, lambda shares: self._relative_error(shares, places)
+            self.epsilon, self.releases, share, lambda shares: self._relative_error(shares, places)
         )
         self._shares.check(spread=1)
         self._coin = self._coin_of(self._shares)
@@ -111,39 +101,6 @@ def bit_variance(coin: sketch.Coin) -> float:
     return max(float(q * (1 - q)) for q in (coin.q0, coin.q1))
 
 
-# The coin as the book prints it, for tests and comparison; no sketch uses it.
-
-
-def literal_book_coin(epsilon: object) -> sketch.Coin:
-    """The biases as they are printed: 1/2, then 1/2 + epsilon.
-
-    The book says that this is (epsilon, 0) private [DR14, section 12.2]. It is not: a bit that shows 0 is
-    rarer by 1 - 2 epsilon if its user came, a loss of -ln(1 - 2 epsilon): 0.69 at epsilon 0.25, and without
-    bound as epsilon goes to 1/2. Its estimate 2 (y - m/2) / m is also too small by the factor 2 epsilon.
-    `Density(variant="book")` has the bias (1 - e^-epsilon) / 2, and divides by it.
-
-    >>> float(literal_book_coin("0.25").q1)
-    0.75
-    """
-    bias = _bias(epsilon)
-    return sketch.Coin(start=sketch.WORD // 2, redraw=sketch.WORD // 2 + int(bias * sketch.WORD))
-
-
-def literal_book_loss(epsilon: object) -> float:
-    """What that loses at one look, of which it is said that it is epsilon.
-
-    >>> round(literal_book_loss("0.25"), 2)
-    0.69
-    """
-    return -math.log(1 - 2 * float(_bias(epsilon)))
-
-
-def _bias(epsilon: object) -> Fraction:
-    exact = rational(epsilon, "epsilon")
-    check(0 < exact < Fraction(1, 2), "epsilon", "must lie between 0 and 1/2", given=epsilon, fix="pass 0.25")
-    return exact
-
-
 @final
 class Density(sketch.ListedSketch, BitSketch):
     """The fraction of a public universe that has appeared, private even if memory is read once [DR14, 12.2].
@@ -178,15 +135,8 @@ class Density(sketch.ListedSketch, BitSketch):
         noise: Noise = KERNEL,
     ) -> None:
         self._universe = sketch.Universe.of(universe)
-        super().__init__(
-            places=self._universe.size,
-            epsilon=epsilon,
-            variant=variant,
-            output_share=output_share,
-            releases=releases,
-            epochs=epochs,
-            noise=noise,
-        )
+        plan = {"epsilon": epsilon, "releases": releases, "epochs": epochs, "noise": noise}
+        super().__init__(self._universe.size, variant, output_share, **plan)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,14 +162,9 @@ class Density(sketch.ListedSketch, BitSketch):
     def _readout(self) -> sketch.Readout:
         """(ones / size - q0) / (q1 - q0), on average the fraction."""
         coin, size = self._coin, self._bits.size
+        offset, factor = float(-coin.q0 / coin.gap), float(1 / (size * coin.gap))
         return sketch.Readout(
-            size=size,
-            offset=float(-coin.q0 / coin.gap),
-            factor=float(1 / (size * coin.gap)),
-            spread=1,
-            variance=bit_variance(coin),
-            low=0.0,
-            high=1.0,
+            size=size, offset=offset, factor=factor, spread=1, variance=bit_variance(coin), low=0.0, high=1.0
         )
 
     def _shape_row(self) -> list[int]:
@@ -376,15 +321,8 @@ class Distinct(BitSketch):
         check(plain, "salt", "must be at most 16 plain letters", given=salt, fix="shorten it")
         self.salt, self._salt = salt, salt.encode()
         self.levels = min((self.most // self.buckets).bit_length(), _HIGH_BITS) + 1
-        super().__init__(
-            places=self.buckets * self.levels,
-            epsilon=epsilon,
-            variant="default",
-            output_share=output_share,
-            releases=releases,
-            epochs=epochs,
-            noise=noise,
-        )
+        plan = {"epsilon": epsilon, "releases": releases, "epochs": epochs, "noise": noise}
+        super().__init__(self.buckets * self.levels, "default", output_share, **plan)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Final, Self, final
 
 from partita.answer import Answer
@@ -11,7 +10,7 @@ from partita.errors import InvalidState, check
 from partita.pan.bits import Density, Distinct
 from partita.pan.registers import RampRegisters, Registers
 from partita.pan.sketch import Ids, ListedSketch, Sketch
-from partita.storage import FilePath
+from partita.storage import Closing, FilePath
 from partita.trusted.durable.slots import PanStore
 
 KINDS: Final[dict[str, type[Sketch]]] = {
@@ -22,7 +21,7 @@ _SEQUENCE: Final = 0  # always: a number of saves would be seen by a look, and s
 
 
 @final
-class SketchFile:
+class SketchFile(Closing):
     """The state of one sketch in one file, of which one state can be read at any time, open in one process.
 
     Every call ends with a save, and the state before it cannot be read any more. An output is paid for on
@@ -82,14 +81,6 @@ class SketchFile:
     def close(self) -> None:
         """Let others open the file."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _save(self) -> None:
         """On disk, or nowhere: a state that could not be saved would be a second one beside the file's."""

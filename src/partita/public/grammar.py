@@ -32,19 +32,8 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, final
 
 from partita.errors import InvalidParameter, check
 from partita.numbers import check_probability, rational
+from partita.public import questions
 from partita.public.conditions import OneOf, Range
-from partita.public.questions import (
-    KINDS,
-    RESERVED,
-    SPECIALS,
-    HalfSpaceText,
-    Parameter,
-    Piece,
-    Question,
-    QuestionKind,
-    Type,
-    WrittenForm,
-)
 
 _LONGEST: Final = 10_000  # characters: parsing takes time, and long lists of values belong in a batch
 _TOKEN: Final = re.compile(
@@ -184,7 +173,7 @@ def _listed(words: Sequence[str]) -> str:
 _EXAMPLE: Final = "age between 30 and 39"
 
 
-def parse_question(text: str) -> Question:
+def parse_question(text: str) -> questions.Question:
     """The question that `text` asks.
 
     Of several forms that begin with the same word, the first that fits is taken. If none does, the error is
@@ -199,7 +188,7 @@ def parse_question(text: str) -> Question:
 did you mean where?
     """
     tokens = Tokens(text, example=f"count where {_EXAMPLE}")
-    forms = [(form, kind) for kind in KINDS.values() for form in kind.parsed_forms]
+    forms = [(form, kind) for kind in questions.KINDS.values() for form in kind.parsed_forms]
     word = tokens.expect(*dict.fromkeys(form.word for form, _ in forms), role="start with")
     missed: list[tuple[int, InvalidParameter]] = []
     for form, kind in forms:
@@ -212,7 +201,7 @@ did you mean where?
     raise max(missed, key=lambda each: each[0])[1]
 
 
-def parse_where(text: str, half_spaces: list[HalfSpaceText] | None = None) -> dict[str, object]:
+def parse_where(text: str, half_spaces: list[questions.HalfSpaceText] | None = None) -> dict[str, object]:
     """The conditions that `text` says, as they stand behind `where`; a half-space goes in the list, if any.
 
     >>> parse_where("age >= 65 and region = north")
@@ -230,42 +219,44 @@ class _Reader:
     def __init__(self, tokens: Tokens) -> None:
         self._text = tokens
 
-    def question(self, kind: QuestionKind, pieces: Sequence[Piece]) -> Question:
+    def question(self, kind: questions.QuestionKind, pieces: Sequence[questions.Piece]) -> questions.Question:
         """All that follows the first word, to the end of the text."""
         arguments: dict[str, Any] = {}
         self._read(kind, pieces, arguments)
         self._text.end()
         return kind(**arguments)
 
-    def _read(self, kind: QuestionKind, pieces: Sequence[Piece], arguments: dict[str, Any]) -> None:
+    def _read(
+        self, kind: questions.QuestionKind, pieces: Sequence[questions.Piece], arguments: dict[str, Any]
+    ) -> None:
         for place, piece in enumerate(pieces, 1):
             if isinstance(piece, str):
                 self._text.expect(piece)
-            elif isinstance(piece, Parameter):
+            elif isinstance(piece, questions.Parameter):
                 arguments |= self._argument(kind, piece)
             elif self._text.comes(piece.word, *_next_words(pieces[place:])):
                 self._read(kind, piece.pieces[1:], arguments)
 
-    def _argument(self, kind: QuestionKind, parameter: Parameter) -> dict[str, Any]:
+    def _argument(self, kind: questions.QuestionKind, parameter: questions.Parameter) -> dict[str, Any]:
         match parameter.type:
-            case Type.COLUMN:
+            case questions.Type.COLUMN:
                 return {parameter.name: self._column()}
-            case Type.SHARE:
+            case questions.Type.SHARE:
                 place = self._text.token.place
                 share = self._text.value("a share such as 0.5")
                 return {
                     parameter.name: check_probability(share, f"share at character {place} of the question")
                 }
-            case Type.BINS:
+            case questions.Type.BINS:
                 return {parameter.name: self._number_of_bins()}
-            case Type.VALUES:
+            case questions.Type.VALUES:
                 return {parameter.name: self._values()}
-        found: list[HalfSpaceText] = []
-        shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
+        found: list[questions.HalfSpaceText] = []
+        shapes = [each.name for each in kind.having(questions.Type.HALF_SPACE)]
         where = self.conditions(found if shapes else None)
         return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
 
-    def conditions(self, half_spaces: list[HalfSpaceText] | None) -> dict[str, object]:
+    def conditions(self, half_spaces: list[questions.HalfSpaceText] | None) -> dict[str, object]:
         """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
         where: dict[str, object] = {}
         while True:
@@ -304,7 +295,7 @@ class _Reader:
             case "is":
                 from partita.domain.base import Special
 
-                return Special.named(self._text.expect(*SPECIALS))
+                return Special.named(self._text.expect(*questions.SPECIALS))
             case "=":
                 return self._text.value()
             case sign if sign.startswith(">"):
@@ -312,12 +303,12 @@ class _Reader:
             case sign:
                 return _range(None, self._text.value(), True, sign == "<=")
 
-    def _half_space(self) -> HalfSpaceText:
+    def _half_space(self) -> questions.HalfSpaceText:
         weights: dict[str, Fraction] = {}
         self._add_term(weights, -1 if self._text.skip("-") else 1)
         while (sign := self._text.expect("+", "-", "<=", ">=")) in ("+", "-"):
             self._add_term(weights, -1 if sign == "-" else 1)
-        return HalfSpaceText(weights, self._text.number("a number"), "<=" if sign == "<=" else ">=")
+        return questions.HalfSpaceText(weights, self._text.number("a number"), "<=" if sign == "<=" else ">=")
 
     def _add_term(self, weights: dict[str, Fraction], sign: int) -> None:
         weight = Fraction(sign)
@@ -345,7 +336,7 @@ class _Reader:
 
     def _column(self) -> str:
         token = self._text.token
-        if token.kind == "word" and token.text.lower() in RESERVED:
+        if token.kind == "word" and token.text.lower() in questions.RESERVED:
             fix = "name a column; put quotes around it if it is called like that"
             self._text.refuse(token, "have a column", fix=fix)
         return self._text.value("a column")
@@ -357,12 +348,12 @@ def _range(low: str | None, high: str | None, low_closed: bool, high_closed: boo
     return Range(low, high, "right" if high_closed else "neither")
 
 
-def _next_words(pieces: Sequence[Piece]) -> list[str]:
+def _next_words(pieces: Sequence[questions.Piece]) -> list[str]:
     """The words that may follow where an optional part is left out; empty text stands for the end."""
     words: list[str] = []
     for piece in pieces:
         if isinstance(piece, str):
             return [*words, piece]
-        if isinstance(piece, WrittenForm):
+        if isinstance(piece, questions.WrittenForm):
             words.append(piece.word)
     return [*words, ""]

@@ -30,8 +30,8 @@ _BAND: Final = 0.25  # opacity
 # ---- cards for notebooks ----
 
 
-class CounterFacts(Protocol):
-    """What a card shows of a counter in memory."""
+class StreamFacts(Protocol):
+    """What a card shows of anything that counts in memory."""
 
     guarantee: Guarantee | None
     horizon: int | None
@@ -39,21 +39,19 @@ class CounterFacts(Protocol):
     @property
     def periods(self) -> int:
         """How many periods are closed."""
+
+
+class CounterFacts(StreamFacts, Protocol):
+    """What a card shows of a counter."""
 
     def answer(self) -> Running:
         """The last output with its error."""
 
 
-class FamilyFacts(Protocol):
-    """What a card shows of a family in memory."""
+class FamilyFacts(StreamFacts, Protocol):
+    """What a card shows of a family."""
 
-    guarantee: Guarantee | None
-    horizon: int | None
     keys: tuple[int, ...] | tuple[str, ...]
-
-    @property
-    def periods(self) -> int:
-        """How many periods are closed."""
 
     @property
     def value(self) -> Floats:

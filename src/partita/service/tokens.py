@@ -337,12 +337,9 @@ def _parse_tokens(content: bytes, path: Path) -> TokenSet:
 
 def _parse_token(entries: dict[str, Any]) -> AccessToken:
     limited = entries["streams"]
-    return AccessToken(
-        name=entries["name"],
-        scopes=tuple(entries["scopes"]),
-        streams=None if limited is None else tuple(limited),
-        keys=tuple(Key(**key) for key in entries["keys"]),
-    )
+    streams = None if limited is None else tuple(limited)
+    keys = tuple(Key(**key) for key in entries["keys"])
+    return AccessToken(name=entries["name"], scopes=tuple(entries["scopes"]), streams=streams, keys=keys)
 
 
 def _invalid_file(

@@ -21,21 +21,10 @@ from partita.arrays import Floats, UInts
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import check_probability
+from partita.public.axis import tent_solver
 from partita.public.axis.base import AxisRelease, Json, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve, refine, shift_sparse_segments
 from partita.public.axis.shrinkage import clustering
-from partita.public.axis.tent_solver import (
-    MOST_LEVELS,
-    PairEvidence,
-    Pairs,
-    TentCounts,
-    TentEvidence,
-    UnitCounts,
-    prefix_bounds,
-    split_last_cells,
-    unit_counts,
-    unit_counts_with_atoms,
-)
 from partita.public.axis.tree import Cut
 from partita.public.base import LARGEST_NUMBER, damaged, noise_rate
 from partita.public.bounds import NO_DOUBTS, Doubts, LinearRanges, Looks, Model, widest_miss
@@ -149,7 +138,7 @@ _LARGEST_SIZE: Final = 2**24
 class TentRanges(AxisRelease):
     """A release whose counts come from tents over units: contiguous segments, or cells."""
 
-    tents: TentCounts
+    tents: tent_solver.TentCounts
 
     @property
     @abstractmethod
@@ -176,15 +165,15 @@ class TentRanges(AxisRelease):
 
     @property
     @abstractmethod
-    def _estimate(self) -> UnitCounts: ...
+    def _estimate(self) -> tent_solver.UnitCounts: ...
 
     @property
-    def _evidence(self) -> TentEvidence:
+    def _evidence(self) -> tent_solver.TentEvidence:
         ends, roughness = self.units.ends, self._estimate.roughness
-        return TentEvidence(counts=self.tents, ends=ends, roughness=roughness)
+        return tent_solver.TentEvidence(counts=self.tents, ends=ends, roughness=roughness)
 
     def error(self, beta: float) -> float:
-        lower, upper = prefix_bounds(self.tents, float(check_probability(beta)))
+        lower, upper = tent_solver.prefix_bounds(self.tents, float(check_probability(beta)))
         values = np.concatenate([[0.0], self.curve.upto(self.units.ends)])
         return widest_miss(values, lower, upper, self.units.widths > 1.0)
 
@@ -199,10 +188,10 @@ class TentRelease(TentRanges):
 
     kind: ClassVar[str] = "tents"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"tents": ()}
-    max_series: ClassVar[int] = MOST_LEVELS
+    max_series: ClassVar[int] = tent_solver.MOST_LEVELS
 
     size: int
-    tents: TentCounts
+    tents: tent_solver.TentCounts
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
@@ -237,27 +226,29 @@ class TentRelease(TentRanges):
         return cls(size=size, tents=_read_tents(reader, facts=["size"], series=[]), guarantee=guarantee)
 
     @cached_property
-    def _estimate(self) -> UnitCounts:
-        return unit_counts(self.tents, np.ones(self.size))
+    def _estimate(self) -> tent_solver.UnitCounts:
+        return tent_solver.unit_counts(self.tents, np.ones(self.size))
 
 
-def _tent_facts(tents: TentCounts) -> dict[str, Json]:
+def _tent_facts(tents: tent_solver.TentCounts) -> dict[str, Json]:
     """The public numbers of tents, for a file."""
     return {"rate": str(tents.rate), "shares": [str(share) for share in tents.shares]}
 
 
-def _tent_series(tents: TentCounts) -> dict[str, NDArray[Any]]:
+def _tent_series(tents: tent_solver.TentCounts) -> dict[str, NDArray[Any]]:
     """The noisy integers of tents, for a file."""
     return {f"level{level}": values for level, values in enumerate(tents.levels)}
 
 
-def _read_tents(reader: PartsReader, *, facts: Iterable[str], series: Iterable[str]) -> TentCounts:
+def _read_tents(
+    reader: PartsReader, *, facts: Iterable[str], series: Iterable[str]
+) -> tent_solver.TentCounts:
     """The tents that a file holds, if it holds nothing else but these facts and series."""
-    shares = reader.rationals("shares", most=MOST_LEVELS)
+    shares = reader.rationals("shares", most=tent_solver.MOST_LEVELS)
     names = [f"level{level}" for level in range(len(shares))]
     reader.expect(facts=["rate", "shares", *facts], series=[*names, *series])
     levels = tuple(reader.noisy(name) for name in names)
-    return TentCounts(levels=levels, shares=shares, rate=reader.rational("rate"))
+    return tent_solver.TentCounts(levels=levels, shares=shares, rate=reader.rational("rate"))
 
 
 _PARTITION_WIDENING: Final = 1.35
@@ -283,15 +274,15 @@ class PartitionTentsRelease(TentRanges):
         "intervals": ("DNRR15",),
         "partition-tents": ("DNRR15",),
     }
-    max_series: ClassVar[int] = 3 + MOST_LEVELS
+    max_series: ClassVar[int] = 3 + tent_solver.MOST_LEVELS
 
     size: int
     total: int
     rate: Fraction
     filled: int | None
     cut: Cut | None
-    tents: TentCounts
-    pairs: Pairs | None
+    tents: tent_solver.TentCounts
+    pairs: tent_solver.Pairs | None
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
@@ -315,8 +306,8 @@ class PartitionTentsRelease(TentRanges):
         looks = self._evidence
         if self.pairs is None:
             return self._ranges(self.units, looks, (looks,), NO_DOUBTS)
-        every = PairEvidence(units=looks, split=self._wide, pairs=self.pairs)
-        telling = PairEvidence.telling(looks, self.units, self.pairs)
+        every = tent_solver.PairEvidence(units=looks, split=self._wide, pairs=self.pairs)
+        telling = tent_solver.PairEvidence.telling(looks, self.units, self.pairs)
         pieces = Curve(telling.ends, telling.counts(self.units.counts))
         return self._ranges(pieces, telling, (looks, every), self.pairs.doubts(self.units))
 
@@ -353,7 +344,7 @@ class PartitionTentsRelease(TentRanges):
         count = partial(reader.integer, low=-LARGEST_NUMBER, high=LARGEST_NUMBER)
         size, pairs = reader.integer("size", low=1, high=2**64), None
         if pair_rate is not None:
-            pairs = Pairs(last=reader.noisy("last"), rest=reader.noisy("rest"), rate=pair_rate)
+            pairs = tent_solver.Pairs(last=reader.noisy("last"), rest=reader.noisy("rest"), rate=pair_rate)
         return cls(
             size=size,
             total=count("total"),
@@ -375,15 +366,15 @@ class PartitionTentsRelease(TentRanges):
     def _unit_ends(self) -> UInts:
         if self.cut is None:
             return np.arange(self.size, dtype=np.uint64)
-        return self.cut.edges if self.pairs is not None else split_last_cells(self.cut.edges)
+        return self.cut.edges if self.pairs is not None else tent_solver.split_last_cells(self.cut.edges)
 
     @cached_property
-    def _estimate(self) -> UnitCounts:
+    def _estimate(self) -> tent_solver.UnitCounts:
         shape = Curve.empty(self._unit_ends)
         if self.cut is None or self.pairs is not None:
-            return unit_counts(self.tents, shape.widths)
+            return tent_solver.unit_counts(self.tents, shape.widths)
         atoms = np.isin(shape.ends, self.cut.edges[self._wide])
-        return unit_counts_with_atoms(self.tents, shape.widths, atoms, self.total)
+        return tent_solver.unit_counts_with_atoms(self.tents, shape.widths, atoms, self.total)
 
     def _ranges(
         self, pieces: Curve, model: Model, certain: tuple[Looks, ...], doubts: Doubts

@@ -24,19 +24,7 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 from partita.domain.base import Special
 from partita.errors import InvalidParameter, check, check_type
 from partita.numbers import integer, rational
-from partita.public.queries.expressions import (
-    Each,
-    Function,
-    Marginal,
-    Matrix,
-    Prefixes,
-    Ranges,
-    Steps,
-    Total,
-    Value,
-    Weight,
-    parse_rows,
-)
+from partita.public.queries import expressions
 from partita.public.queries.queries import (
     KEYWORDS,
     MOST_LISTS,
@@ -54,7 +42,7 @@ _STEPS: Final = 2**20  # steps in a bound: rounding a weight stays far below noi
 
 def total() -> Queries:
     """The number of all rows."""
-    return Total()
+    return expressions.Total()
 
 
 def between(column: str, low: object, high: object) -> Queries:
@@ -63,7 +51,7 @@ def between(column: str, low: object, high: object) -> Queries:
     >>> between("age", 65, None)
     between(age, 65, none)
     """
-    return Ranges(column_name(column), (_ends((low, high)),))
+    return expressions.Ranges(column_name(column), (_ends((low, high)),))
 
 
 def ranges(
@@ -75,42 +63,44 @@ def ranges(
     ranges(age, (0, 17), (18, 64)) + ranges(age, step=10)
     """
     if ends is None:
-        return Steps(column_name(column), None if step is None else _positive(step, "step"))
+        return expressions.Steps(column_name(column), None if step is None else _positive(step, "step"))
     check(step is None, "step", "must be left out where ends are given", given=step, fix="choose one")
     listed = isinstance(ends, list | tuple) and ends
     check(listed, "ends", "must be pairs of ends", given=ends, fix="pass for example [(0, 17)]")
-    return Ranges(column_name(column), tuple(map(_ends, ends)))
+    return expressions.Ranges(column_name(column), tuple(map(_ends, ends)))
 
 
 def prefixes(column: str) -> Queries:
     """For each value of a column the rows up to it, those below its bounds included."""
-    return Prefixes(column_name(column))
+    return expressions.Prefixes(column_name(column))
 
 
 def marginal(*columns: str) -> Queries:
     """The rows of each combination of values, special cells included."""
     names = _names(columns)
-    return Each(names[0]) if len(names) == 1 else Marginal(names)
+    return expressions.Each(names[0]) if len(names) == 1 else expressions.Marginal(names)
 
 
 def value(column: str) -> Queries:
     """The sum of a column. Null and invalid count as zero, what lies beyond the bounds as the bounds."""
-    return Value(column_name(column))
+    return expressions.Value(column_name(column))
 
 
 def clipped(column: str, cap: object) -> Queries:
     """The sum of min(value, cap)."""
-    return Value(column_name(column), cap=rational(cap, "cap"))
+    return expressions.Value(column_name(column), cap=rational(cap, "cap"))
 
 
 def power(column: str, exponent: int) -> Queries:
     """The sum of a power: with 2, what variances are made of."""
-    return Value(column_name(column), power=integer(exponent, "exponent", low=1, high=_LARGEST_POWER))
+    return expressions.Value(
+        column_name(column), power=integer(exponent, "exponent", low=1, high=_LARGEST_POWER)
+    )
 
 
 def weights(
     columns: str | Sequence[str],
-    given: Mapping[Any, object] | Weight,
+    given: Mapping[Any, object] | expressions.Weight,
     *,
     bound: object = None,
     step: object = None,
@@ -128,7 +118,9 @@ def weights(
     if not callable(given):
         return matrix(names, [given])
     most = _positive(bound, "bound")
-    return Function(names, given, most, _finest(most) if step is None else _positive(step, "step"))
+    return expressions.Function(
+        names, given, most, _finest(most) if step is None else _positive(step, "step")
+    )
 
 
 def matrix(columns: str | Sequence[str], rows: Sequence[Mapping[Any, object]]) -> Queries:
@@ -139,7 +131,7 @@ def matrix(columns: str | Sequence[str], rows: Sequence[Mapping[Any, object]]) -
     """
     names = _names([columns] if isinstance(columns, str) else columns)
     check_type(rows, (list, tuple), "rows", "must be a list of mappings", fix="pass [{30: 1}]")
-    return Matrix(names, parse_rows(names, rows))
+    return expressions.Matrix(names, expressions.parse_rows(names, rows))
 
 
 def _ends(pair: object) -> tuple[str | None, str | None]:

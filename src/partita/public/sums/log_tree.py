@@ -433,13 +433,8 @@ class LogTreeRelease(SumRelease):
         reader.expect(facts=("branching", "scale"), series=("noisy",))
         branching = reader.integer("branching", low=2, high=_LARGEST_BRANCHING)
         nodes = PartTree(LogCells(line).size, branching).nodes
-        return cls(
-            value=line,
-            branching=branching,
-            noisy=reader.noisy("noisy", count=nodes),
-            scale=reader.scale("scale"),
-            guarantee=guarantee,
-        )
+        noisy, scale = reader.noisy("noisy", count=nodes), reader.scale("scale")
+        return cls(value=line, branching=branching, noisy=noisy, scale=scale, guarantee=guarantee)
 
     def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> LogEstimate:
         return LogEstimate(self.trees, self.trees.cells.weigh(check_terms(terms, self.keys)))

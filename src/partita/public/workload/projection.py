@@ -615,13 +615,9 @@ def _read_projection(read: PartsReader, release: ProjectedLaplaceRelease) -> Pro
     if cells.size != amounts.size:
         raise damaged("amounts", "must be as many as cells")
     spare = LARGEST_BITS - release.most_rows.bit_length()
+    bits, gap = read.integer("bits", low=0, high=spare), read.rational("gap")
     projection = Projection(
-        operator=release.operator,
-        rows=release.most_rows,
-        bits=read.integer("bits", low=0, high=spare),
-        cells=cells,
-        amounts=amounts,
-        gap=read.rational("gap"),
+        operator=release.operator, rows=release.most_rows, bits=bits, cells=cells, amounts=amounts, gap=gap
     )
     if not projection.holds(release.noisy, release.noise.deviation):
         raise damaged("gap", "must be that of the weights, and small enough")

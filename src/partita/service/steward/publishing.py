@@ -323,14 +323,8 @@ class JobBody(BaseModel):
 
     @staticmethod
     def of(job: Job) -> JobBody:
-        return JobBody(
-            id=job.id,
-            spec=job.order.spec,
-            name=job.order.name,
-            state=job.state,
-            phases=list(job.phases),
-            error=job.error,
-        )
+        spec, name, phases = job.order.spec, job.order.name, list(job.phases)
+        return JobBody(id=job.id, spec=spec, name=name, state=job.state, phases=phases, error=job.error)
 
 
 class JobsBody(BaseModel):

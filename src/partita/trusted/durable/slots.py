@@ -34,13 +34,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, final
 
 from partita.errors import InvalidParameter, InvalidState, StreamBusy, StreamError, check
 from partita.numbers import integer
 from partita.public.streams import LARGEST, OutputsFile, Settings, file_error
-from partita.storage import FilePath, check_path, sync_folder
+from partita.storage import Closing, FilePath, check_path, sync_folder
 from partita.trusted.durable.events import (
     AnyCounter,
     CheckedEvent,
@@ -87,7 +86,7 @@ class _InForce(NamedTuple):
 
 
 @final
-class PanStore:
+class PanStore(Closing):
     """The state of one pan-private counter or sketch in one file, open in one process.
 
     What is in the file is what a look at it sees: the state and the sequence number. So the number must be
@@ -164,14 +163,6 @@ class PanStore:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _replace(self, record: bytes) -> None:
         """First the new state beside the old one, then its key over the old key."""

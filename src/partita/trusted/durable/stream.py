@@ -12,11 +12,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast, final
 
 import numpy as np
@@ -37,20 +35,9 @@ from partita.guarantee import Guarantee
 from partita.ledger.entries import Connection, Debit, LedgerStore
 from partita.ledger.ledger import Ledger
 from partita.numbers import integer
+from partita.public import streams
 from partita.public.stream_errors import Running
-from partita.public.streams import (
-    LARGEST,
-    SECOND,
-    UNNAMED_FEEDER,
-    AnyOutput,
-    FamilyOutput,
-    Output,
-    OutputsFile,
-    Schedule,
-    Settings,
-    parse_now,
-    witness,
-)
+from partita.storage import Closing
 from partita.trusted.durable.events import (
     AT_ONCE,
     AnyCounter,
@@ -87,17 +74,17 @@ class StreamAccount:
     ledger: Ledger
     dataset: str
 
-    def check_room(self, settings: Settings) -> None:
+    def check_room(self, settings: streams.Settings) -> None:
         """Refuse at once what cannot be paid, before any file is made."""
         if self.ledger.forecast(self.dataset, settings.guarantee) == 0:
             self._debit(settings)
 
-    def pay(self, settings: Settings) -> None:
+    def pay(self, settings: streams.Settings) -> None:
         """Debit the counter, unless that was done: it is charged once, however often it is opened."""
         if self._entry(settings) is None:
             self._debit(settings)
 
-    def mark_done(self, settings: Settings) -> None:
+    def mark_done(self, settings: streams.Settings) -> None:
         """Record that the counter is stored; refused if it was not paid for."""
         entry = self._entry(settings)
         if entry is None:
@@ -106,11 +93,11 @@ class StreamAccount:
             )
         self.ledger.mark_done(entry)
 
-    def _entry(self, settings: Settings) -> Debit | None:
+    def _entry(self, settings: streams.Settings) -> Debit | None:
         key = f"counter {settings.counter}"
         return next((entry for entry in self.ledger.entries(self.dataset) if entry.key == key), None)
 
-    def _debit(self, settings: Settings) -> Debit:
+    def _debit(self, settings: streams.Settings) -> Debit:
         what, key = f"stream {settings.mechanism}", f"counter {settings.counter}"
         return self.ledger.debit(self.dataset, settings.guarantee, what=what, key=key)
 
@@ -215,7 +202,7 @@ class ClockPriorityLock:
             yield
 
 
-_LONGEST_SLEEP: Final = 3600 * SECOND  # how soon a clock that is set right is followed
+_LONGEST_SLEEP: Final = 3600 * streams.SECOND  # how soon a clock that is set right is followed
 
 
 @final
@@ -228,7 +215,9 @@ class Ticker:
     fork, end it, and `dead` says why.
     """
 
-    def __init__(self, schedule: Schedule, tick: Callable[[], object], now: Callable[[], int]) -> None:
+    def __init__(
+        self, schedule: streams.Schedule, tick: Callable[[], object], now: Callable[[], int]
+    ) -> None:
         self._schedule, self._tick, self._now = schedule, tick, now
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="partita-clock", daemon=True)
@@ -270,7 +259,7 @@ class Ticker:
         """Seconds until the open period ends, as the clock says now."""
         now = self._now()
         left = self._schedule.end(self._schedule.ended(now) + 1) - now
-        return max(0, min(left, _LONGEST_SLEEP)) / SECOND
+        return max(0, min(left, _LONGEST_SLEEP)) / streams.SECOND
 
 
 # ---- the secret file ----
@@ -287,7 +276,7 @@ class StateStore(Protocol):
         """How many periods one batch may close."""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> streams.Settings:
         """What the counter was opened with."""
 
     @property
@@ -321,7 +310,7 @@ class StateStore(Protocol):
     def records(self, *, since: int) -> Iterator[bytes]:
         """The records of all periods after one."""
 
-    def follow(self, outputs: OutputsFile) -> None:
+    def follow(self, outputs: streams.OutputsFile) -> None:
         """Say where records are published, each after the one before it."""
 
     def settle(self) -> None:
@@ -331,7 +320,7 @@ class StateStore(Protocol):
         """Let others open it."""
 
 
-def reconcile(store: StateStore, outputs: OutputsFile, periods: int) -> None:
+def reconcile(store: StateStore, outputs: streams.OutputsFile, periods: int) -> None:
     """Bring the public file up to the state: records that are stored and not published are published now.
 
     So are records that a power cut has torn. A file that is ahead of the state, or that tells another story,
@@ -345,7 +334,7 @@ def reconcile(store: StateStore, outputs: OutputsFile, periods: int) -> None:
     outputs.write(published, store.records(since=published))
 
 
-def _whole(store: StateStore, outputs: OutputsFile, last: int) -> int:
+def _whole(store: StateStore, outputs: streams.OutputsFile, last: int) -> int:
     """Up to which period the file is whole: only what was written at once, in the end, can be torn.
 
     A torn record has bytes as they are stored, and zeros where nothing was written.
@@ -361,7 +350,7 @@ def _whole(store: StateStore, outputs: OutputsFile, last: int) -> int:
     return whole
 
 
-def _forked(outputs: OutputsFile, rule: str) -> StreamForked:
+def _forked(outputs: streams.OutputsFile, rule: str) -> StreamForked:
     return StreamForked(
         f"counter file {str(outputs.path)!r} {rule}: the state is an old copy, and to go on from it would "
         "publish periods twice; restore the latest state, or start a new counter"
@@ -370,10 +359,10 @@ def _forked(outputs: OutputsFile, rule: str) -> StreamForked:
 
 # ---- counters and families ----
 
-T = TypeVar("T", bound=AnyOutput)
+T = TypeVar("T", bound=streams.AnyOutput)
 
 
-class DurableStream(Uncopyable, ABC, Generic[T]):
+class DurableStream(Uncopyable, Closing, Generic[T]):
     """Outputs over public periods, in two files: a secret one and a public one.
 
     `add` counts events in the open period; it returns nothing and closes nothing. `tick` closes the periods
@@ -383,7 +372,9 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     one process has it open.
     """
 
-    def __init__(self, store: StateStore, outputs: OutputsFile, account: StreamAccount | None) -> None:
+    def __init__(
+        self, store: StateStore, outputs: streams.OutputsFile, account: StreamAccount | None
+    ) -> None:
         self._store, self._file = store, outputs
         self._lock, self._calls = ClockPriorityLock(), threading.Lock()
         self._owner, self._open = os.getpid(), True
@@ -398,7 +389,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         self._published = periods
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> streams.Settings:
         """What the counter was opened with; public."""
         return self._store.settings
 
@@ -415,7 +406,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
     def outputs(self, since: int = 0) -> Iterator[T]:
         """What was published for the periods after a given one, in order."""
-        after = max(0, integer(since, "since", high=LARGEST))
+        after = max(0, integer(since, "since", high=streams.LARGEST))
         return cast("Iterator[T]", self._file.outputs(since=after))
 
     def add_many(self, events: Iterable[Event]) -> None:
@@ -450,7 +441,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         Called by a clock, never because something came. A counter whose last period was closed before raises
         `HorizonReached` from the moment on at which another one would have ended.
         """
-        return self._tick(parse_now(now))
+        return self._tick(streams.parse_now(now))
 
     def close_until(self, period: int) -> None:
         """Close periods up to one, or up to the last there is; for the clock."""
@@ -523,14 +514,6 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
         last = list(self.outputs(since=self.periods - MOST_SHOWN))
         return stream_card(type(self).__name__, self.settings, self.guarantee, self.periods, last)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     @property
     def _counter(self) -> AnyCounter:
         counter = self._store.counter
@@ -540,7 +523,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
     @property
     def _last_period(self) -> int:
-        return LARGEST if self.settings.horizon is None else self.settings.horizon
+        return streams.LARGEST if self.settings.horizon is None else self.settings.horizon
 
     @contextmanager
     def _settled(self) -> Iterator[Any]:
@@ -625,19 +608,19 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
     def _witness(self, period: int) -> bytes:
         """What the ledger keeps of a record: that of a family may be long."""
         record = self._store.record(period) or self._file.record(period)
-        return witness(record) if self.settings.keys else record
+        return streams.witness(record) if self.settings.keys else record
 
     def _feed_periods(self, feeder: str | None, first: int, counts: Ints) -> None:
         """Count a row of numbers in each period from the first on, and close all of them."""
         last, at_once = first + len(counts) - 1, self._store.at_once
-        source = UNNAMED_FEEDER if feeder is None and not self.settings.pan_private else feeder
+        source = streams.UNNAMED_FEEDER if feeder is None and not self.settings.pan_private else feeder
         self._row_events(source, first, counts[0])
         self._require_owner()
         with self._calls:
             self._settle_calls()
             with self._ticking():
                 self._require_more(last)
-                if feeder is None and self._store.has_counted(UNNAMED_FEEDER, first, last):
+                if feeder is None and self._store.has_counted(streams.UNNAMED_FEEDER, first, last):
                     raise repeated_feed_error(self.settings)
                 self.close_until(first - 1)
                 for begin in range(0, len(counts), at_once):
@@ -688,7 +671,7 @@ class DurableStream(Uncopyable, ABC, Generic[T]):
 
 
 @final
-class DurableCounter(DurableStream[Output]):
+class DurableCounter(DurableStream[streams.Output]):
     """A running count over public periods, in two files: a secret one and a public one.
 
     Guarantee: that of its mechanism, for all outputs together, through crashes and restarts.
@@ -742,7 +725,7 @@ class DurableCounter(DurableStream[Output]):
 
 
 @final
-class DurableFamily(DurableStream[FamilyOutput]):
+class DurableFamily(DurableStream[streams.FamilyOutput]):
     """Running counts for public keys over public periods, in two files: a secret one and a public one.
 
     Guarantee: that of `CounterFamily`, for all outputs of all keys together, through crashes and restarts.

@@ -17,23 +17,12 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple, Self, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
+from partita import errors
 from partita.answer import Answer
-from partita.errors import (
-    BudgetExceeded,
-    BudgetLost,
-    InvalidParameter,
-    InvalidRelease,
-    InvalidState,
-    LedgerRefusal,
-    StreamBusy,
-    StreamError,
-    StreamForked,
-    check,
-)
 from partita.guarantee import (
     Guarantee,
     Neighbors,
@@ -52,7 +41,7 @@ from partita.public.queries.product import Stack
 from partita.public.queries.queries import Queries, Universe
 from partita.public.workload.release import Change, NoisyUnits
 from partita.public.workload.weights import Margin, Measurements, Scales
-from partita.storage import SqliteFormat, SqliteWriter
+from partita.storage import Closing, SqliteFormat, SqliteWriter
 from partita.trusted.durable.stream import Writer
 from partita.trusted.mechanisms.base import check_points_fit, check_scale
 from partita.trusted.mechanisms.weights import choose_margins
@@ -83,8 +72,8 @@ _FORMAT: Final = SqliteFormat(
     mark=b"PWgt",
     versions=(1,),
     schema=_SCHEMA,
-    error=StreamError,
-    busy_error=StreamBusy,
+    error=errors.StreamError,
+    busy_error=errors.StreamBusy,
     busy=("is open elsewhere", "a session has one writer, so ask there"),
     foreign=("is not a weights session", "check the path"),
     damaged=("is damaged", "restore the latest copy; an older one would answer twice"),
@@ -201,8 +190,8 @@ class OnlineStore:
             connection.execute(statement, values)
 
 
-def _invalid(name: str) -> InvalidState:
-    return InvalidState(name, "must be of a weights session", fix="check the path")
+def _invalid(name: str) -> errors.InvalidState:
+    return errors.InvalidState(name, "must be of a weights session", fix="check the path")
 
 
 # The ledger.
@@ -227,14 +216,14 @@ class OnlineAccount:
         """Pay for a new session, all of it at once, and become its one writer."""
         if ledger is None and dataset is None:
             if store.by_ledger:
-                raise LedgerRefusal(
+                raise errors.LedgerRefusal(
                     f"a ledger pays for weights session {str(store.path)!r} and counts its acts; open it "
                     "with the same ledger and dataset"
                 )
             return OnlineAccount(store)
         if not isinstance(ledger, Ledger) or dataset is None:
             fix = "pass a Ledger and one of its datasets"
-            raise InvalidParameter("ledger", "and dataset go together", given=dataset, fix=fix)
+            raise errors.InvalidParameter("ledger", "and dataset go together", given=dataset, fix=fix)
         _pay(store, guarantee, ledger, dataset)
         writer = Writer(ledger.store, store.name, store.acts)
         with _explain_forks(store):
@@ -255,7 +244,9 @@ def _pay(store: OnlineStore, guarantee: Guarantee, ledger: Ledger, dataset: str)
     key = f"weights {store.name}"
     entry = next((entry for entry in ledger.entries(dataset) if entry.key == key), None)
     if entry is None and store.acts:
-        raise LedgerRefusal(f"ledger {ledger.address!r} has not paid for this session; pass the one that did")
+        raise errors.LedgerRefusal(
+            f"ledger {ledger.address!r} has not paid for this session; pass the one that did"
+        )
     store.pay_by_ledger()
     if entry is None:
         entry = ledger.debit(dataset, guarantee, what="online weights", key=key)
@@ -267,8 +258,8 @@ def _explain_forks(store: OnlineStore) -> Iterator[None]:
     """Replace the error about an old copy by one that names the session."""
     try:
         yield
-    except StreamForked:
-        raise StreamForked(
+    except errors.StreamForked:
+        raise errors.StreamForked(
             f"weights session {str(store.path)!r} is an old copy, or was opened again elsewhere: to go on "
             "would answer twice from one budget; close it and use the latest"
         ) from None
@@ -383,11 +374,11 @@ class OnlineTerms:
     def refine(self, operator: Structured) -> Structured:
         """A query in the session's units, if it is a single one and its weights fit the session."""
         number, fix = len(operator), "rescale it, or open with other terms"
-        check(number == 1, "query", "must be one query at a time", given=number, fix=fix)
+        errors.check(number == 1, "query", "must be one query at a time", given=number, fix=fix)
         rule = f"must have weights that are multiples of 1/{self.granularity}"
-        check(self.granularity % operator.granularity == 0, "query", rule, given=number, fix=fix)
+        errors.check(self.granularity % operator.granularity == 0, "query", rule, given=number, fix=fix)
         between = 0 <= operator.lowest <= operator.highest <= operator.granularity
-        check(between, "query", "must have weights from 0 to 1", given=number, fix=fix)
+        errors.check(between, "query", "must have weights from 0 to 1", given=number, fix=fix)
         finer = self.granularity // operator.granularity
         return operator.multiply(finer, finer)
 
@@ -419,9 +410,9 @@ class OnlineTerms:
         space: object = self.universe
         if not isinstance(space, Universe) or space.size > _MOST_CELLS:
             rule = f"must be a Universe of at most {_MOST_CELLS} cells"
-            raise InvalidParameter("universe", rule, given=space, fix="choose coarser domains")
+            raise errors.InvalidParameter("universe", rule, given=space, fix="choose coarser domains")
         fix = "leave it out"
-        check(self.threshold >= 0, "threshold", "must not be negative", given=self.threshold, fix=fix)
+        errors.check(self.threshold >= 0, "threshold", "must not be negative", given=self.threshold, fix=fix)
         scales = self.scales
         for scale in (scales.total, scales.marginal, scales.answer, self.threshold_scale, self.query_scale):
             check_scale(scale, self.guarantee.epsilon)
@@ -450,7 +441,7 @@ class AboveThreshold:
 
 
 @final
-class WeightsSession:
+class WeightsSession(Closing):
     """Answers linear queries one at a time from a public guess, and measures those that it gets wrong.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP, for all answers of all openings together.       [HR10]
@@ -513,17 +504,11 @@ class WeightsSession:
         self._run = None
         self._store.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _open_run(self) -> AboveThreshold:
         """The run that is open, or a new one, charged before it compares anything."""
         if self._run is None:
             if self.remaining < 1:
-                raise BudgetExceeded(
+                raise errors.BudgetExceeded(
                     f"all {self.terms.updates} updates of this session are spent; ask public(query), which "
                     "costs nothing, or open another session"
                 )
@@ -570,7 +555,7 @@ class WeightsSession:
         """All measurements; the first query is the total, which no run has measured."""
         first, updates = self._store.first_guess, self._store.updates()
         if first is None:
-            raise BudgetLost(
+            raise errors.BudgetLost(
                 "the first guess of this session was charged and is not stored; that budget is gone, so open "
                 "another session"
             )
@@ -588,9 +573,9 @@ class WeightsSession:
                 noisy=np.array([update.noisy for update in updates], object),
                 scales=self.terms.scales,
             )
-        except (InvalidParameter, InvalidRelease):
+        except (errors.InvalidParameter, errors.InvalidRelease):
             fix = "check the path"
-            raise InvalidState("updates", "must be of this session's universe", fix=fix) from None
+            raise errors.InvalidState("updates", "must be of this session's universe", fix=fix) from None
 
     def _guess(self, operator: Structured) -> float:
         return float(operator.answers(self._measurements.x)[0]) / self.terms.granularity
@@ -598,7 +583,7 @@ class WeightsSession:
     def _normalize(self, query: Queries) -> Queries:
         """The query as the file will have it: checked before anything is compared."""
         fix = 'pass between("age", 30, 39)'
-        check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
+        errors.check(isinstance(query, Queries), "query", "must be a query", given=query, fix=fix)
         return read_queries(query.settled(self.terms.universe).to_json())
 
     def _operator(self, query: Queries) -> Structured:
@@ -606,7 +591,7 @@ class WeightsSession:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise StreamForked(
+            raise errors.StreamForked(
                 "a session belongs to the process that opened it; open it again after the other ends"
             )
 
@@ -632,7 +617,7 @@ def open_session(
     store = OnlineStore(place)
     try:
         same, fix = store.terms == terms.to_text(), "use the terms it has"
-        check(same, "path", "must be of a session with these terms", given=str(path), fix=fix)
+        errors.check(same, "path", "must be of a session with these terms", given=str(path), fix=fix)
         account = OnlineAccount.open(store, terms.guarantee, ledger, dataset)
         return WeightsSession(terms, store, account, data, noise.session())
     except BaseException:

@@ -87,12 +87,8 @@ class Partition(Mechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(
-            self,
-            size=integer(self.size, "size", low=1, high=2**64),
-            beta=check_probability(self.beta),
-            law=check_choice(self.law, "law", get_args(Law)),
-        )
+        size, beta = integer(self.size, "size", low=1, high=2**64), check_probability(self.beta)
+        freeze(self, size=size, beta=beta, law=check_choice(self.law, "law", get_args(Law)))
         check_scale(self.scale, self.epsilon)
         freeze(self, threshold=self._threshold(self.threshold))
         rule = f"must keep the expected number of empty segments below {_MOST_EMPTY_SEGMENTS}"
@@ -415,11 +411,8 @@ class PartitionTents(Mechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(
-            self,
-            size=integer(self.size, "size", low=1, high=2**64),
-            total=integer(self.total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER),
-        )
+        size = integer(self.size, "size", low=1, high=2**64)
+        freeze(self, size=size, total=integer(self.total, "total", low=-LARGEST_NUMBER, high=LARGEST_NUMBER))
 
     def _check(self) -> None:
         for scale in (1 / self.rate, *self._largest_scales, self.partition.scale):

@@ -61,12 +61,8 @@ class Tree(Mechanism):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(
-            self,
-            size=self._check_size(),
-            branching=integer(self.branching, "branching", low=2, high=_LARGEST_SIZE),
-            root=check_bool(self.root, "root"),
-        )
+        branching = integer(self.branching, "branching", low=2, high=_LARGEST_SIZE)
+        freeze(self, size=self._check_size(), branching=branching, root=check_bool(self.root, "root"))
         freeze(self, weights=_check_weights(self.weights, self.shape.levels))
 
     def _check(self) -> None:

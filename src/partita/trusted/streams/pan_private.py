@@ -219,15 +219,8 @@ class PanPrivateCounter(Stepping, ContinualCounter):
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         known, variant, live = fields["shape"]
-        return cls(
-            epsilon=terms.epsilon,
-            horizon=None if known == -1 else known,
-            variant=get_args(Variant)[_index(variant, 2)],
-            live=bool(_index(live, 2)),
-            change=terms.change,
-            contributions=terms.contributions,
-            noise=noise,
-        )
+        horizon, chosen = None if known == -1 else known, get_args(Variant)[_index(variant, 2)]
+        return cls(horizon=horizon, variant=chosen, live=bool(_index(live, 2)), noise=noise, **terms.keywords)
 
     def _restore(self, fields: dict[str, list[int]]) -> None:
         start, opened, value = fields["now"]
@@ -269,12 +262,8 @@ class PanPrivateCounter(Stepping, ContinualCounter):
 
     def _block_here(self) -> PeriodBlock:
         """The block that starts with the next period: up to the horizon, or longer than all before."""
-        return BLOCKS[self.variant](
-            length=block_length(self._start, self.horizon),
-            rate=self.terms.rate,
-            live=self.live,
-            noise=self._noise,
-        )
+        length = block_length(self._start, self.horizon)
+        return BLOCKS[self.variant](length=length, rate=self.terms.rate, live=self.live, noise=self._noise)
 
     @property
     def _errors(self) -> PanErrors:

@@ -130,13 +130,9 @@ def paper_plan(*, horizon: int, rate: Fraction, weight: int, beta: Fraction) -> 
     [DNRR15, Figure 1 and Theorem 3.1], with Laplace noise on contents and thresholds.
     """
     threshold = hazard.floor_log(2 * horizon / beta, 6 / rate)
+    spread = float(threshold)
     return SparsePlan(
-        seals=PARTS // 2,
-        threshold=threshold,
-        offset=0,
-        spread=float(threshold),
-        capacity=weight,
-        law="laplace",
+        seals=PARTS // 2, threshold=threshold, offset=0, spread=spread, capacity=weight, law="laplace"
     )
 
 
@@ -150,13 +146,8 @@ def _candidate(
     number = max(1.0, horizon / segments.length)
     capacity = math.ceil(number + 2 * math.sqrt(number)) + 1
     error = segments.variance + _inner_error(capacity) / (rate - sealing) ** 2
-    plan = SparsePlan(
-        seals=share,
-        threshold=threshold,
-        offset=round(segments.mean),
-        spread=math.sqrt(segments.variance),
-        capacity=capacity,
-    )
+    offset, spread = round(segments.mean), math.sqrt(segments.variance)
+    plan = SparsePlan(seals=share, threshold=threshold, offset=offset, spread=spread, capacity=capacity)
     return error, plan
 
 

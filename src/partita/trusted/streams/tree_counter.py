@@ -250,12 +250,9 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         """The last output with its error: for this period, and for all periods at once."""
         chance = float(check_probability(beta))
         reach = self._reach(self._periods, chance)
+        error, low, high = self.variance() ** 0.5, self.value - reach, self.value + reach
         return Running(
-            value=self.value,
-            error=self.variance() ** 0.5,
-            low=self.value - reach,
-            high=self.value + reach,
-            everywhere=self._reach(self._length, chance),
+            value=self.value, error=error, low=low, high=high, everywhere=self._reach(self._length, chance)
         )
 
     def variance(self) -> float:
