@@ -239,8 +239,8 @@ class SqliteWriter:
         except OSError as error:
             raise format.failure(path, *describe_os_error(error)) from None
         try:
-            with self._translated():
-                self._connection = self._connected(timeout)
+            with self._translate_errors():
+                self._connection = self._connect(timeout)
         except BaseException:
             self._lock.close()
             raise
@@ -249,13 +249,13 @@ class SqliteWriter:
     @contextmanager
     def access(self) -> Iterator[Connection]:
         """The connection; each statement is a transaction, and what SQLite reports becomes our error."""
-        with self._translated():
+        with self._translate_errors():
             yield self._connection
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """All that is said to the connection is on disk afterwards; if anything fails, nothing is."""
-        with self._translated():
+        with self._translate_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -268,7 +268,7 @@ class SqliteWriter:
     def close(self) -> None:
         """Give the lock back; in a forked child nothing is closed."""
         if self in _OPEN:
-            with self._translated():
+            with self._translate_errors():
                 self._connection.close()
             _OPEN.discard(self)
             self._lock.close()
@@ -282,7 +282,7 @@ class SqliteWriter:
         """The error for a file that contradicts itself."""
         return self.format.failure(self.path, *self.format.damaged)
 
-    def _connected(self, timeout: float) -> Connection:
+    def _connect(self, timeout: float) -> Connection:
         connection = self.format.connect(self.path, timeout=timeout)
         try:
             self.format.check_stamps(connection, self.path)
@@ -293,7 +293,7 @@ class SqliteWriter:
         return connection
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError, Damaged) as error:
@@ -462,7 +462,7 @@ class Temporary:
     def _move(self) -> None:
         if self.overwrite:
             os.replace(self._beside, self.path)
-        elif _linked(self._beside, self.path):
+        elif _link(self._beside, self.path):
             os.unlink(self._beside)
         else:
             os.rename(self._beside, self.path)
@@ -525,14 +525,14 @@ def _created(path: Path, ending: str) -> tuple[Path, BinaryIO]:
     """A new file beside the path: locked, and with the boot in its name, where that can be done."""
     if _boot() is not None:
         locked = path.with_name(f".partita-{_boot()}-{ending}")
-        handle = _created_locked(locked)
+        handle = _create_locked(locked)
         if handle is not None:
             return locked, open(handle, "wb")
     beside = path.with_name(f".partita-{ending}")
     return beside, open(os.open(beside, _NEW, _READABLE), "wb")
 
 
-def _created_locked(name: Path) -> int | None:
+def _create_locked(name: Path) -> int | None:
     """A new file that this process has locked, or None where files cannot be locked.
 
     Raises BlockingIOError if somebody took it for abandoned before it was locked: choose another name.
@@ -585,7 +585,7 @@ def _boot() -> str | None:
         return None
 
 
-def _linked(name: Path, second: Path) -> bool:
+def _link(name: Path, second: Path) -> bool:
     """Whether a file got a second name, which must be free; not every disk can do that."""
     try:
         os.link(name, second)

@@ -435,16 +435,16 @@ def _reports(draws: int) -> Iterator[SamplerFit]:
     for name in (each for each in RANDOMIZERS if each != "UnaryEncoding"):  # that one reports rows of bits
         randomizer = getattr(local, name)(size=3, epsilon=Fraction(1))
         reports = randomizer.randomize_many(np.full(draws, 2))
-        yield fit(f"reports of {name}", reports, _listed(randomizer.pmf(2)))
+        yield fit(f"reports of {name}", reports, _list_events(randomizer.pmf(2)))
     third = Fraction(1, 3)
     listed = local.ListedLaw(table=((2 * third, third), (third, 2 * third)), epsilon=Fraction(1))
-    yield fit("reports of ListedLaw", listed.randomize_many(np.full(draws, 1)), _listed(listed.pmf(1)))
+    yield fit("reports of ListedLaw", listed.randomize_many(np.full(draws, 1)), _list_events(listed.pmf(1)))
     unary = local.UnaryEncoding(size=3, epsilon=Fraction(1))
     rows = unary.randomize_many(np.full(draws, 2)).reshape(draws, -1)[:, 0]
-    yield fit("reports of UnaryEncoding", rows, _listed(unary.pmf(2)))
+    yield fit("reports of UnaryEncoding", rows, _list_events(unary.pmf(2)))
     mixture = local.Range(4, epsilon=1).randomizer
-    yield fit("reports of Mixture", mixture.randomize_many(np.full(draws, 2)), _listed(mixture.pmf(2)))
+    yield fit("reports of Mixture", mixture.randomize_many(np.full(draws, 2)), _list_events(mixture.pmf(2)))
 
 
-def _listed(chances: dict[int, Fraction]) -> list[DrawEvent]:
+def _list_events(chances: dict[int, Fraction]) -> list[DrawEvent]:
     return [DrawEvent(partial(np.equal, report), float(chance)) for report, chance in chances.items()]

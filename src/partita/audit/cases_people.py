@@ -389,10 +389,10 @@ def _pan_count(variant: Any, horizon: int, look: int, *, user: User = ONE, live:
 def _streams(depth: Depth, more: int) -> Iterator[Choose]:
     """Who chooses what is counted: adaptive adversaries, then as many fixed streams as are asked for."""
     yield from _ADVERSARIES[: step(depth, 1, 2, 3)]
-    yield from (partial(_fixed, number) for number in range(1, more + 1))
+    yield from (partial(_count_by_period, number) for number in range(1, more + 1))
 
 
-def _fixed(number: int, outputs: Outputs) -> int:
+def _count_by_period(number: int, outputs: Outputs) -> int:
     """Counts by the period alone, in one of many ways."""
     return number * (len(outputs) + 1) % 5 - 1
 

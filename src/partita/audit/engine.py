@@ -156,10 +156,10 @@ class Report:
     def violations(self) -> list[Finding]:
         """Everything that should not be."""
         return [
-            *(_of_count(count) for count in self.counts if count.violations),
-            *(_of_fit(self.fits[place]) for place in holm([fit.p for fit in self.fits], FAMILY_WISE)),
-            *(_of_trial(each) for each in self.trials if each.verdict == "violation"),
-            *(_of_sample(each) for each in self.samples if each.violated),
+            *(_describe_count(count) for count in self.counts if count.violations),
+            *(_describe_fit(self.fits[place]) for place in holm([fit.p for fit in self.fits], FAMILY_WISE)),
+            *(_describe_trial(each) for each in self.trials if each.verdict == "violation"),
+            *(_describe_sample(each) for each in self.samples if each.violated),
         ]
 
     @property
@@ -212,10 +212,10 @@ class Report:
     def _parts(self) -> Iterator[list[str]]:
         yield self._head()
         yield self._found()
-        yield from (self._enumeration(), self._samplers(), self._attacks(), self._sampled())
+        yield from (self._list_counts(), self._samplers(), self._list_attacks(), self._list_samples())
         yield [_wrap(note, "  ") for note in self.notes]
         yield self._table()
-        yield self._elsewhere()
+        yield self._list_covered()
         yield ["HOW TO REPEAT IT", f"  {self.surroundings.command}"]
         yield ["WHAT THIS DOES NOT SHOW", *(_wrap(line, "- ") for line in _NOT_SHOWN)]
 
@@ -245,7 +245,7 @@ class Report:
         said = "; ".join(part for part in parts if part)
         return f"Tried on {len(self.mechanisms)} mechanism(s): {said}."
 
-    def _enumeration(self) -> list[str]:
+    def _list_counts(self) -> list[str]:
         if not self.counts:
             return []
         ways = sorted({count.way for count in self.counts})
@@ -269,7 +269,7 @@ class Report:
         )
         return ["SAMPLERS", _wrap(said, "  ")]
 
-    def _attacks(self) -> list[str]:
+    def _list_attacks(self) -> list[str]:
         if not self.trials:
             return []
         says = {attack.name: attack.says for attack in ATTACKS}
@@ -278,10 +278,10 @@ class Report:
             trials = [trial for trial in self.trials if trial.attack == name]
             found = sum(trial.verdict == "violation" for trial in trials)
             tried = f"{sum(trial.tried for trial in trials):,} inputs, found in {found} mechanisms"
-            lines.append(f'{name}: "{says[name]}". {tried}{_spared(trials)}.')
+            lines.append(f'{name}: "{says[name]}". {tried}{_describe_exempt(trials)}.')
         return ["ATTACKS", _wrap(_SOUGHT, "  "), *(_wrap(line, "  - ") for line in lines)]
 
-    def _sampled(self) -> list[str]:
+    def _list_samples(self) -> list[str]:
         lines = [f"{each.said}." for each in self.samples]
         return ["SAMPLED OUTPUTS", *(_wrap(line, "  - ") for line in lines)] if lines else []
 
@@ -290,7 +290,7 @@ class Report:
         rows = (self._row(name) for name in self.mechanisms)
         return ["BY MECHANISM", _wrap(_READ_SO, "  "), head, *rows]
 
-    def _elsewhere(self) -> list[str]:
+    def _list_covered(self) -> list[str]:
         """What is public and was not run by itself, in a report of all of this version."""
         lines = [f"{name}: {covered}." for name, covered in COVERED_BY.items()] if self.fits else []
         title = "NOT RUN BY ITSELF, and what covers it"
@@ -306,14 +306,14 @@ class Report:
         return f"  {name:27}{sum(count.pairs for count in counts):>7,}  {loss:>14}  {tried:>7}  {verdict}"
 
 
-def _spared(trials: Sequence[AttackTrial]) -> str:
+def _describe_exempt(trials: Sequence[AttackTrial]) -> str:
     """To how many mechanisms an attack does not apply, and why."""
     reasons = Counter(trial.said for trial in trials if trial.verdict == "does not apply")
     said = "; ".join(f"{why} ({number})" for why, number in reasons.items())
     return f". Does not apply to {reasons.total()}: {said}" if said else ""
 
 
-def _of_count(count: CaseCount) -> Finding:
+def _describe_count(count: CaseCount) -> Finding:
     said = (
         f"{count.violations} of {count.pairs} pairs lose more than epsilon {count.epsilon}, "
         f"up to {count.loss:.6g} ({count.about})"
@@ -321,16 +321,16 @@ def _of_count(count: CaseCount) -> Finding:
     return Finding(part="enumeration", mechanism=count.mechanism, said=said)
 
 
-def _of_fit(fit: SamplerFit) -> Finding:
+def _describe_fit(fit: SamplerFit) -> Finding:
     said = f"{fit.draws:,} draws do not fit the law, p-value {fit.p:.3g}"
     return Finding(part="samplers", mechanism=fit.sampler, said=said)
 
 
-def _of_trial(trial: AttackTrial) -> Finding:
+def _describe_trial(trial: AttackTrial) -> Finding:
     return Finding(part="attacks", mechanism=trial.mechanism, said=f"{trial.attack}: {trial.said}")
 
 
-def _of_sample(sample: SampledLoss) -> Finding:
+def _describe_sample(sample: SampledLoss) -> Finding:
     return Finding(part="samples", mechanism=sample.mechanism, said=sample.said)
 
 
@@ -376,7 +376,7 @@ def audit(
     pairs = [(one, other) for one, other in given]
     check(pairs, "neighbours", "must be pairs of data sets", given=None, fix="pass some")
     data = [each for pair in pairs[:3] for each in pair]
-    own = UserMechanism.of(mine, epsilon=_promised(mine, epsilon), data=data, name=name)
+    own = UserMechanism.of(mine, epsilon=_read_epsilon(mine, epsilon), data=data, name=name)
     return _audit_user_mechanism(own, pairs, depth, draws, factory)
 
 
@@ -392,7 +392,7 @@ def _known(only: Collection[str] | None) -> Collection[str] | None:
     return only
 
 
-def _promised(mine: Any, epsilon: object) -> Fraction:
+def _read_epsilon(mine: Any, epsilon: object) -> Fraction:
     given = epsilon if epsilon is not None else getattr(mine, "epsilon", None)
     check(given is not None, "epsilon", "must be given", given=None, fix="say what the mechanism promises")
     return positive_epsilon(given)

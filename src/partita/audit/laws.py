@@ -38,7 +38,7 @@ def coupled_loss(run: Run, one: object, other: object, *, seed: object) -> Fract
 
     def chosen(data: object, noise: Noise) -> object:
         choices.begin()
-        return run(data, _Coupled(noise, choices))
+        return run(data, _CoupledNoise(noise, choices))
 
     added = coupled(chosen, one, other, tape_noise(EndlessTape(("noise", seed)), path="numpy").session())
     choices.end()
@@ -169,7 +169,7 @@ class _Segment:
         return self.sealed
 
 
-class _Coupled:
+class _CoupledNoise:
     """Additive noise as `coupled` has it, and choices that repeat themselves."""
 
     secure = False
@@ -178,7 +178,7 @@ class _Coupled:
         self._noise = noise
         self._choices = choices
 
-    def session(self) -> _Coupled:
+    def session(self) -> _CoupledNoise:
         return self
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:

@@ -320,7 +320,9 @@ class ReleaseSubject(Subject):
 
     def loss(self, mechanism: Any, one: Sequence[object], other: Sequence[object]) -> Fraction:
         """What two tables lose at most, on the outcomes of a tape."""
-        return coupled_loss(lambda rows, noise: _shown(self.run(mechanism, rows, noise)), one, other, seed=0)
+        return coupled_loss(
+            lambda rows, noise: _describe_release(self.run(mechanism, rows, noise)), one, other, seed=0
+        )
 
     def hides(self, value: object) -> str | None:
         return wrong(lambda: self._beyond(self.make(), [*_ROWS, value], Fraction(1)))
@@ -344,7 +346,7 @@ class ReleaseSubject(Subject):
         mechanism = self.make()
 
         def released(count: int, noise: Any) -> object:
-            return _shown(mechanism.release(self._crowd(mechanism, count), noise=noise))
+            return _describe_release(mechanism.release(self._crowd(mechanism, count), noise=noise))
 
         def loss() -> str | None:
             found = coupled_loss(released, rows, rows + 1, seed=0)
@@ -388,7 +390,7 @@ class ReleaseSubject(Subject):
         return wrong(lambda: self._beyond(mechanism, [*_ROWS, 1.0], exact))
 
 
-def _shown(release: Any) -> object:
+def _describe_release(release: Any) -> object:
     """What is published, with the type and length of every series."""
     return published(release), _kinds(release)
 

@@ -292,7 +292,7 @@ def _of_file(path: str) -> Columns:
     return {name: entries for name, entries in columns.items() if name.isprintable()}
 
 
-def _of_parquet(stream: Any, shown: str) -> Columns:
+def _read_parquet(stream: Any, shown: str) -> Columns:
     import pyarrow.parquet as pq
 
     return _of_schema(lambda: pq.read_schema(stream), shown)
@@ -349,7 +349,7 @@ def _of_csv(stream: Any, shown: str) -> Columns:
 
 
 _COLUMN_READERS: Final[Mapping[str, Any]] = {
-    ".parquet": _of_parquet,
+    ".parquet": _read_parquet,
     ".csv": _of_csv,
     ".arrow": _of_arrow,
     ".feather": _of_arrow,

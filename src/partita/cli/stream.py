@@ -209,7 +209,7 @@ def _run(options: common.Options) -> common.Outcome:
     """Close periods by the clock, until somebody stops it."""
     with _resume(options) as counter:
         if options.once:
-            return describe_outputs(_closed(counter))
+            return describe_outputs(_close_ended(counter))
         _publish(counter, options)
         _keep_going(counter, options)
     return common.NOTHING
@@ -306,10 +306,10 @@ def _keep_going(counter: AnyStream, options: common.Options, feeder: Feeder | No
 
 def _publish(counter: AnyStream, options: common.Options) -> None:
     """Close the periods that have ended, and print their outputs."""
-    common.show(describe_outputs(_closed(counter)), as_json=options.json)
+    common.show(describe_outputs(_close_ended(counter)), as_json=options.json)
 
 
-def _closed(counter: AnyStream) -> Sequence[AnyOutput]:
+def _close_ended(counter: AnyStream) -> Sequence[AnyOutput]:
     """Close the periods that have ended, as far as the horizon: their outputs."""
     with suppress(HorizonReached):
         return counter.tick()

@@ -136,7 +136,7 @@ class Category:
     def _match(self, texts: Sequence[str | Special]) -> Encoded:
         cells = [self._cells.get(text, -1) if isinstance(text, str) else -1 for text in texts]
         specials = [text if isinstance(text, Special) else Special.OTHER for text in texts]
-        return _encoded(np.array(cells, np.int64), np.array(specials, np.uint8))
+        return _make_encoded(np.array(cells, np.int64), np.array(specials, np.uint8))
 
     def _match_texts(self, texts: Any) -> Encoded:
         import pyarrow as pa
@@ -144,10 +144,10 @@ class Category:
 
         labels = pa.array([label.encode() for label in self.labels], pa.large_binary())
         cells = pc.index_in(texts, value_set=labels).fill_null(-1).to_numpy().astype(np.int64)
-        return _encoded(cells, np.full(len(cells), Special.OTHER, np.uint8))
+        return _make_encoded(cells, np.full(len(cells), Special.OTHER, np.uint8))
 
 
-def _encoded(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> Encoded:
+def _make_encoded(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> Encoded:
     """These cells, where they are not negative, and otherwise these special cells."""
     found = cells >= 0
     return Encoded(np.where(found, cells, 0).astype(np.uint64), np.where(found, np.uint8(0), otherwise))

@@ -229,12 +229,12 @@ def day_and_nanosecond(counts: npt.NDArray[np.int64], unit: Unit, multiple: int 
     if unit in _MONTHS:
         return _from_months(counts, _MONTHS[unit] * multiple)
     if unit in _FINER:
-        counts, unit, multiple = _scaled(counts, multiple) // _FINER[unit], "ns", 1
+        counts, unit, multiple = _scale(counts, multiple) // _FINER[unit], "ns", 1
     length = UNITS[unit] * multiple
     if DAY % length == 0:
         slots = DAY // length
         return _near(counts // slots), (counts % slots * length).astype(np.int64)
-    total = _scaled(counts, length)
+    total = _scale(counts, length)
     return _near(total // DAY), (total % DAY).astype(np.int64)
 
 
@@ -265,12 +265,12 @@ def moment_of_text(text: bytes) -> Moment | None:
     """
     match = _ISO.fullmatch(text.strip(WHITE)) if len(text) <= LONGEST else None
     try:
-        return _matched(match) if match else None
+        return _read_match(match) if match else None
     except ValueError:
         return None
 
 
-def _matched(match: re.Match[bytes]) -> Moment:
+def _read_match(match: re.Match[bytes]) -> Moment:
     day = datetime.date.fromisoformat(match["date"].decode()).toordinal() - _EPOCH
     if match["hour"] is None:
         return Moment(day, 0, aware=False, dated=True)
@@ -303,7 +303,7 @@ def _from_months(counts: npt.NDArray[np.int64], months: int) -> _Pair:
     return _near(first_days.astype(np.int64)), np.zeros(len(counts), np.int64)
 
 
-def _scaled(counts: npt.NDArray[np.int64], factor: int) -> npt.NDArray[Any]:
+def _scale(counts: npt.NDArray[np.int64], factor: int) -> npt.NDArray[Any]:
     """Counts times a factor, as Python ints: the product may not fit 64 bits."""
     return counts if factor == 1 else counts.astype(object) * factor
 

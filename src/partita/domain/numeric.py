@@ -245,7 +245,12 @@ class Real:
 
     def __post_init__(self) -> None:
         low, high, step = self.low, self.high, self.step
-        freeze(self, low=_bounded(low, "low"), high=_bounded(high, "high"), step=_bounded(step, "step"))
+        freeze(
+            self,
+            low=_parse_bounded(low, "low"),
+            high=_parse_bounded(high, "high"),
+            step=_parse_bounded(step, "step"),
+        )
         check(self.step > 0, "step", "must be positive", given=step, fix='pass for example "0.01"')
         for name, bound, given in (("low", self.low, low), ("high", self.high, high)):
             if (bound / self.step).denominator != 1:
@@ -302,5 +307,5 @@ class Real:
         return Grid(int(self.low / self.step), int(self.high / self.step), self.step, rounds=True)
 
 
-def _bounded(value: object, name: str) -> Fraction:
+def _parse_bounded(value: object, name: str) -> Fraction:
     return check_bounded(rational(value, name), name, value)

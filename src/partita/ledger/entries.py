@@ -73,7 +73,9 @@ class Amount:
 
     def said(self, *, delta: bool) -> str:
         """In words, with delta or without."""
-        return f"epsilon {_shown(self.epsilon)}" + (f" and delta {_shown(self.delta)}" if delta else "")
+        return f"epsilon {_format_number(self.epsilon)}" + (
+            f" and delta {_format_number(self.delta)}" if delta else ""
+        )
 
 
 @final
@@ -96,7 +98,7 @@ class Balance:
         return card("Balance", [("total", self.total), ("spent", self.spent), ("left", self.left)])
 
 
-def _shown(number: Fraction) -> str:
+def _format_number(number: Fraction) -> str:
     """The exact number where it is short, else six digits of it."""
     if number.numerator.bit_length() + number.denominator.bit_length() <= 3 * _READABLE:
         return str(number)
@@ -472,7 +474,7 @@ def from_row(row: Sequence[Any]) -> Debit:
         dataset=dataset,
         what=what,
         day=day,
-        stated=_stated(*stated),
+        stated=_read_guarantee(*stated),
         charged=amount(epsilon, delta),
         part=(column, value) if column is not None else None,
         key=key,
@@ -486,7 +488,7 @@ def amount(epsilon: object, delta: object) -> Amount:
     return Amount(_stored(epsilon), _stored(delta))
 
 
-def _stated(
+def _read_guarantee(
     epsilon: str, delta: str, neighbors: str, unit: str, contributions: str, intrusions: str
 ) -> Guarantee:
     """A guarantee as it was written; it was checked, and warned about, before."""

@@ -54,10 +54,10 @@ class Report:
     def from_json(cls, given: object) -> Self:
         """The report that `to_json` wrote; whether it fits its question is for the aggregator to say."""
         if not isinstance(given, dict) or set(given) != {"question", "report", "id"}:
-            raise _malformed()
+            raise _report_error()
         question, value, id = (given[key] for key in ("question", "report", "id"))
         if not (_hex(question, 2 * _DIGEST_BYTES) and _hex(id, 2 * _ID_BYTES) and _hex(value, None)):
-            raise _malformed()
+            raise _report_error()
         return cls(question, int(value, 16), id)
 
     @classmethod
@@ -65,7 +65,7 @@ class Report:
         """The report that `to_bytes` wrote."""
         head = _DIGEST_BYTES + _ID_BYTES
         if len(data) <= head:
-            raise _malformed()
+            raise _report_error()
         digest, id = data[:_DIGEST_BYTES].hex(), data[_DIGEST_BYTES:head].hex()
         return cls(digest, int.from_bytes(data[head:], "little"), id)
 
@@ -84,7 +84,7 @@ class Device:
         self._path = os.fspath(path)
         self.budget = rational(budget, "budget")
         check(self.budget > 0, "budget", "must be positive", given=budget, fix="pass for example 4")
-        with self._locked() as lock:
+        with self._lock() as lock:
             if not (os.path.lexists(self._path) or os.fstat(lock).st_size):
                 self._store({})
             self._load()
@@ -93,7 +93,7 @@ class Device:
     @property
     def spent(self) -> Fraction:
         """The sum of the epsilons of all answers."""
-        return _spent(self._load())
+        return _sum_spent(self._load())
 
     @property
     def left(self) -> Fraction:
@@ -118,7 +118,7 @@ class Device:
         counts it, and no other. The epsilon is charged and the report is on the disk before it is returned.
         """
         asked = question if name is None else question.in_round(name)
-        with self._locked():
+        with self._lock():
             memo = self._load()
             if asked.digest not in memo:
                 self._afford(asked, memo)
@@ -128,7 +128,7 @@ class Device:
             return _report_of(memo[asked.digest])
 
     def _afford(self, question: Question, memo: dict[str, Any]) -> None:
-        left = self.budget - _spent(memo)
+        left = self.budget - _sum_spent(memo)
         if question.epsilon > left:
             raise BudgetExceeded(
                 f"the question costs epsilon {question.epsilon}, and this device has {left} left; "
@@ -167,7 +167,7 @@ class Device:
                 os.unlink(beside)
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
+    def _lock(self) -> Iterator[int]:
         """One process at a time, where the system has locks for files. The lock says that a file was made."""
         lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, _PRIVATE)
         try:
@@ -190,7 +190,7 @@ def _sync_folder(path: str) -> None:
             os.close(folder)
 
 
-def _spent(memo: dict[str, Any]) -> Fraction:
+def _sum_spent(memo: dict[str, Any]) -> Fraction:
     return sum((Fraction(said["epsilon"]) for said in memo.values()), Fraction(0))
 
 
@@ -222,5 +222,5 @@ def _hex(text: object, length: int | None) -> bool:
     return length is None or len(text) == length
 
 
-def _malformed() -> InvalidData:
+def _report_error() -> InvalidData:
     return InvalidData("report", "must hold a question, a report and an id, in hexadecimal", fix="drop it")

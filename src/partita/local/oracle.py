@@ -134,12 +134,12 @@ class Budgets:
         people, numerator, divisor, denominator = head
         rest = data[4 * _NUMBER :]
         if not 0 < people <= _MOST_PEOPLE or len(rest) != _NUMBER * people or not numerator or not divisor:
-            raise _damaged()
+            raise _damage_error()
         cap, spent = Fraction(numerator, divisor), np.frombuffer(rest, dtype="<i8").astype(np.int64)
         limit = cap * denominator
         sound = limit.denominator == 1 and 0 < limit < _LARGEST
         if not sound or not 0 <= int(spent.min()) <= int(spent.max()) <= limit:
-            raise _damaged()
+            raise _damage_error()
         return cls(cap, denominator, spent)
 
 
@@ -251,7 +251,7 @@ class BudgetFile(Closing):
     def _loaded(self) -> Budgets:
         saved = self._store.load()
         if saved is None:
-            raise _damaged()
+            raise _damage_error()
         if saved.state[:_NUMBER] != self._place:
             raise StreamForked(f"{str(self.path)!r} is a copy of a file of budgets; go on with the first one")
         self._batches = saved.sequence
@@ -276,7 +276,7 @@ def _too_old(path: str | os.PathLike[str], batches: int, known: int) -> StreamFo
     )
 
 
-def _damaged() -> InvalidState:
+def _damage_error() -> InvalidState:
     return InvalidState("budgets", "are damaged", fix="ask nobody any more")
 
 
@@ -323,7 +323,7 @@ class Universe:
     """A public list of different rows, and for each row of the data its place in the list."""
 
     def __init__(self, rows: object, values: Any) -> None:
-        self.rows = _checked(rows, values)
+        self.rows = _check_rows(rows, values)
         known: dict[Hashable, int] = {}
         for place, key in enumerate(map(_key, self.rows.tolist())):
             if _place(known, key) != _NOWHERE:
@@ -364,7 +364,7 @@ def _place(known: dict[Hashable, int], key: Hashable) -> int:
         return _NOWHERE
 
 
-def _checked(rows: object, values: Any) -> Any:
+def _check_rows(rows: object, values: Any) -> Any:
     try:
         listed = as_rows(rows, "universe")
     except InvalidData:

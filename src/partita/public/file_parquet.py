@@ -54,14 +54,14 @@ class Thrift:
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
             if number in fields:
-                raise _malformed()
+                raise _structure_error()
             fields[number] = self._value(head & 15, depth)
         return fields
 
     def _value(self, kind: int, depth: int) -> Value:
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
-            raise _malformed()
+            raise _structure_error()
         if kind in (_TRUE, _FALSE):
             return kind == _TRUE
         if kind in _INTEGERS:
@@ -74,7 +74,7 @@ class Thrift:
             return self.struct(depth + 1)
         if kind == _LIST:
             return self._list(depth + 1)
-        raise _malformed()
+        raise _structure_error()
 
     def _list(self, depth: int) -> Value:
         head = self._byte()
@@ -82,7 +82,7 @@ class Thrift:
         if length == _LONG_LIST:
             length = self._varint()
         if length > self._left:
-            raise _malformed()
+            raise _structure_error()
         if kind in (_TRUE, _FALSE):
             return [self._byte() == _TRUE for _ in range(length)]
         return [self._value(kind, depth) for _ in range(length)]
@@ -99,7 +99,7 @@ class Thrift:
             value |= (byte & 127) << (7 * place)
             if byte < 128:
                 return value
-        raise _malformed()
+        raise _structure_error()
 
     def _byte(self) -> int:
         return self._bytes(1)[0]
@@ -107,11 +107,11 @@ class Thrift:
     def _bytes(self, length: int) -> bytes:
         start, self.position = self.position, self.position + length
         if self.position > len(self._data):
-            raise _malformed()
+            raise _structure_error()
         return bytes(self._data[start : self.position])
 
 
-def _malformed() -> InvalidRelease:
+def _structure_error() -> InvalidRelease:
     return _refused("has a malformed Parquet structure")
 
 

@@ -136,7 +136,7 @@ class Tokens:
     def _miss(self, *words: str, role: str) -> NoReturn:
         near = get_close_matches(self.token.text.lower(), words, n=1)
         fix = f"did you mean {near[0]}?" if near else None
-        self.refuse(self.token, f"{role} {_listed(words)}", fix=fix)
+        self.refuse(self.token, f"{role} {_join_words(words)}", fix=fix)
 
 
 def _refuse(token: Token, rule: str, *, fix: str) -> NoReturn:
@@ -166,7 +166,7 @@ def _token(match: re.Match[str]) -> Token:
     return Token(match[group].replace(2 * quote, quote), match.start(group), "quoted")
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 

@@ -170,7 +170,9 @@ def next_epoch(plan: TreePlan) -> TreePlan:
 
 def _best(horizon: int, *, last_counts: float) -> TreePlan:
     shapes = _shapes(horizon)
-    return min((_shared(horizon, *shape, last_counts) for shape in shapes), key=lambda found: found[0])[1]
+    return min(
+        (_choose_shares(horizon, *shape, last_counts) for shape in shapes), key=lambda found: found[0]
+    )[1]
 
 
 def _shapes(horizon: int) -> list[tuple[int, int]]:
@@ -193,7 +195,7 @@ def _root(number: int, degree: int) -> int:
     return max(2, root)
 
 
-def _shared(horizon: int, branching: int, levels: int, last_counts: float) -> tuple[float, TreePlan]:
+def _choose_shares(horizon: int, branching: int, levels: int, last_counts: float) -> tuple[float, TreePlan]:
     """The best shares for a shape: a grid of all three numbers that make them."""
     equal = SHARES // levels
     lows = np.unique(np.linspace(equal, min(equal * 1.25, (SHARES - 1) / max(levels - 1, 1)), 12).astype(int))

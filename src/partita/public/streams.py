@@ -540,7 +540,7 @@ class OutputsFile:
         for closed in range(periods, max(-1, periods - at_once(self.settings.columns) - 2), -1):
             if not closed or _follows(self.record(closed - 1), closed, self.record(closed)):
                 return closed
-        raise _damaged()
+        raise _damage_error()
 
     def check(self) -> None:
         """Refuse a file that is missing, or of another counter: without it an old state looks like any."""
@@ -613,7 +613,7 @@ class OutputsFile:
 
     def _require_torn(self, period: int, record: bytes) -> None:
         if record != self.blank and self.record(period + 1) != self.blank:
-            raise _damaged()
+            raise _damage_error()
 
     def _output(self, period: int, record: bytes) -> AnyOutput:
         end, values = to_datetime(self.settings.schedule.end(period)), self._values(record[_NUMBER:-_CHECK])
@@ -669,7 +669,7 @@ def _granularity(text: str) -> Fraction:
     return Fraction(1, int(written))
 
 
-def _damaged() -> InvalidState:
+def _damage_error() -> InvalidState:
     return InvalidState("outputs", "must be as they were written", fix="restore the file")
 
 

@@ -71,14 +71,14 @@ class ReplayedLoss:
         if not self.reals:
             return abs(self.rational) <= epsilon
         with precision(_BITS):
-            return bool(abs(self._enclosed()) <= enclose(Fraction(epsilon) + TOLERANCE))
+            return bool(abs(self._enclose()) <= enclose(Fraction(epsilon) + TOLERANCE))
 
     def __float__(self) -> float:
         with precision(_BITS):
-            enclosed = self._enclosed()
+            enclosed = self._enclose()
             return abs(float(enclosed.mid())) if enclosed.is_finite() else math.inf
 
-    def _enclosed(self) -> arb:
+    def _enclose(self) -> arb:
         total = enclose(self.rational)
         for real in self.reals:
             total += real()
@@ -303,7 +303,7 @@ class _First(_Replaying):
             noise = np.where(apart == 0, noise, np.where(apart > 0, beyond, -beyond))
         look = _Addition(secret, _scales(x, scale, parts), secret + noise, np.ndim(x) == 0)
         self.looks.append(look)
-        return _shaped(look.noisy, x)
+        return _reshape_like(look.noisy, x)
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         secret, known = _flat(scores), self._known(_Selection)
@@ -373,7 +373,7 @@ class _Second(_Replaying):
         look.other = _flat(x)
         if look.scales != _scales(x, scale, parts) or look.scalar != (np.ndim(x) == 0):
             raise ReplayBroken("shapes or scales depend on the data")
-        return _shaped(look.noisy, x)
+        return _reshape_like(look.noisy, x)
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         look: _Selection = self._next(_Selection)
@@ -429,7 +429,7 @@ def _scales(x: ArrayLike, scale: Fraction, parts: ArrayLike | None) -> list[Frac
     return [exact / int(part) for part in _flat_parts(x, parts)]
 
 
-def _shaped(noisy: Any, x: ArrayLike) -> Any:
+def _reshape_like(noisy: Any, x: ArrayLike) -> Any:
     """Fresh values in the shape of what was given."""
     if np.ndim(x) == 0:
         return int(noisy[0])

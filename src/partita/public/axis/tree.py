@@ -255,7 +255,7 @@ class PaperIntervalsRelease(AxisRelease):
         hold outside of it.
         """
         ranges = self._check_terms(terms)
-        touched = self.tree.combined(self._touched(term) for term in ranges)
+        touched = self.tree.combined(self._find_touched(term) for term in ranges)
         leaves = self.tree.levels[0]
         outside = sum(max(0.0, float(leaves[end])) ** 2 for term in ranges for end in self._cut_ends(term))
 
@@ -308,22 +308,22 @@ class PaperIntervalsRelease(AxisRelease):
         From above, terms that are added count with all segments that touch them, and terms that are
         taken away with the segments inside; from below it is the other way round.
         """
-        chosen = (self._touched(term) if term.sign == side else self._inside(term) for term in terms)
+        chosen = (self._find_touched(term) if term.sign == side else self._inside(term) for term in terms)
         return self.tree.combined(term for term in chosen if term.low <= term.high)
 
-    def _touched(self, term: Term) -> Term:
+    def _find_touched(self, term: Term) -> Term:
         """The segments that have a cell in common with the term."""
         first, last = self.cut.locate([term.low, term.high]).tolist()
         return Term(first, last, term.sign)
 
     def _inside(self, term: Term) -> Term:
         """The segments that have no cell outside of the term; there may be none."""
-        (first, last, sign), ends = self._touched(term), self._cut_ends(term)
+        (first, last, sign), ends = self._find_touched(term), self._cut_ends(term)
         return Term(first + (first in ends), last - (last in ends), sign)
 
     def _cut_ends(self, term: Term) -> set[int]:
         """The segments that lie on both sides of an end of the term."""
-        first, last, _ = self._touched(term)
+        first, last, _ = self._find_touched(term)
         cells = ((each, int(self._starts[each]), int(self.cut.edges[each])) for each in (first, last))
         return {segment for segment, start, end in cells if start < term.low or end > term.high}
 

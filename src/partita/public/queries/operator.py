@@ -389,7 +389,7 @@ class Pointwise(OperatorWrapper):
     def tops(self) -> NDArray[Any]:
         if self.height < 0:
             return as_integers(np.full(len(self), self.highest, object), self.largest)
-        return as_integers(self._applied(self.operator.tops), self.largest)
+        return as_integers(self._apply_change(self.operator.tops), self.largest)
 
     def norm(self, limit: int) -> int:
         """The largest sum of absolute weights of one cell; with too many cells, an upper bound."""
@@ -410,7 +410,7 @@ class Pointwise(OperatorWrapper):
         return xp.concat([xp.matmul(convert_like(weights.T, y), y) for weights in self._blocks()], axis=0)
 
     def weights_at(self, places: NDArray[Any]) -> NDArray[Any]:
-        return as_integers(self._applied(self.operator.weights_at(places)), self.largest)
+        return as_integers(self._apply_change(self.operator.weights_at(places)), self.largest)
 
     def column_sums(self) -> NDArray[Any]:
         return np.concatenate([np.abs(weights.astype(object)).sum(axis=0) for weights in self._blocks()])
@@ -427,14 +427,14 @@ class Pointwise(OperatorWrapper):
     def above(self, tau: int) -> Structured:
         return Pointwise(self, "above", check_threshold(tau))
 
-    def _applied(self, weights: NDArray[Any]) -> NDArray[Any]:
+    def _apply_change(self, weights: NDArray[Any]) -> NDArray[Any]:
         exact = weights.astype(object)
         changed = np.minimum(exact, self.tau) if self.change == "truncated" else (exact > self.tau) * 1
         return changed.astype(object) * self.height
 
     @property
     def _ends(self) -> tuple[int, int]:
-        ends = self._applied(np.array([self.operator.lowest, self.operator.highest], object))
+        ends = self._apply_change(np.array([self.operator.lowest, self.operator.highest], object))
         return int(ends[0]), int(ends[1])
 
     def _blocks(self) -> Iterator[NDArray[Any]]:

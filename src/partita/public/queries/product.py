@@ -319,7 +319,7 @@ class Stack(Structured):
         cell by cell over these axes; with too many cells, norms are added up.
         """
         share = limit // len(self.operators)
-        return sum(_joint_norm(group, share) for group in _connected(self.operators))
+        return sum(_joint_norm(group, share) for group in _group_connected(self.operators))
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -406,7 +406,7 @@ def _used(operator: Structured) -> frozenset[int]:
     return operator.used if isinstance(operator, Product) else frozenset(range(len(operator.shape)))
 
 
-def _connected(operators: Sequence[Structured]) -> list[list[Structured]]:
+def _group_connected(operators: Sequence[Structured]) -> list[list[Structured]]:
     """Groups of operators such that no two of different groups use an axis in common."""
     groups: list[tuple[set[int], list[Structured]]] = []
     for each in operators:

@@ -79,7 +79,7 @@ def _events(feed: FeedBody, settings: Settings, feeder: str, key: str | None) ->
         return [Event(None, None, _total(feed))]
     total = feed.counts if settings.keys else _total(feed)
     if total is None:
-        raise _malformed("counts", "must be numbers by key for a family")
+        raise _event_error("counts", "must be numbers by key for a family")
     return [Event(feeder, f"request {key}", total)]
 
 
@@ -95,9 +95,9 @@ def _read(body: bytes) -> FeedBody:
     try:
         feed = FeedBody.model_validate_json(body)
     except ValidationError:
-        raise _malformed("body", "must be a count, counts by key, or at most 100,000 events") from None
+        raise _event_error("body", "must be a count, counts by key, or at most 100,000 events") from None
     if len(feed.model_fields_set) != 1:
-        raise _malformed("body", "must have one of count, counts and events")
+        raise _event_error("body", "must have one of count, counts and events")
     return feed
 
 
@@ -117,45 +117,45 @@ def _check_counts(feed: FeedBody) -> None:
     alone = [] if feed.count is None else [feed.count]
     counts = [*alone, *(feed.counts or {}).values(), *(event.count for event in feed.events or ())]
     if any(count < 0 for count in counts) or sum(counts) > _LARGEST:
-        raise _malformed("count", "must not be below 0, nor above 2^32 for all of a request together")
+        raise _event_error("count", "must not be below 0, nor above 2^32 for all of a request together")
 
 
 def _require_events(feed: FeedBody) -> list[EventBody]:
     if feed.events is None:
-        raise _malformed("events", "must be listed with person and id, since users are protected")
+        raise _event_error("events", "must be listed with person and id, since users are protected")
     return feed.events
 
 
 def _total(feed: FeedBody) -> int:
     if feed.count is None:
-        raise _malformed("count", "must be a number for this stream")
+        raise _event_error("count", "must be a number for this stream")
     return feed.count
 
 
 def _person_event(event: EventBody, settings: Settings) -> Event:
     if event.person is None:
-        raise _malformed("person", "must be given with each event, since users are protected")
+        raise _event_error("person", "must be given with each event, since users are protected")
     return Event(event.person, event.id, _event_count(event, settings))
 
 
 def _feeder_event(event: EventBody, feeder: str, settings: Settings) -> Event:
     if event.person is not None:
-        raise _malformed("person", "must be left out, since events are protected")
+        raise _event_error("person", "must be left out, since events are protected")
     number = event.id if isinstance(event.id, int) else f"event {event.id}"
     return Event(feeder, number, _event_count(event, settings))
 
 
 def _event_count(event: EventBody, settings: Settings) -> int | dict[str, int]:
     if settings.keys and event.key is None:
-        raise _malformed("key", "must be given with each event of a family")
+        raise _event_error("key", "must be given with each event of a family")
     if event.key is None:
         return event.count
     if not settings.keys:
-        raise _malformed("key", "must be left out, since this stream has no keys")
+        raise _event_error("key", "must be left out, since this stream has no keys")
     return {event.key: event.count}
 
 
-def _malformed(parameter: str, rule: str) -> InvalidData:
+def _event_error(parameter: str, rule: str) -> InvalidData:
     return InvalidData(parameter, rule, fix="nothing was counted; correct the request and send it again")
 
 

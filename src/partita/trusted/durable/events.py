@@ -69,7 +69,7 @@ class CheckedEvent(NamedTuple):
 
 def check_events(events: Iterable[Event], settings: Settings) -> list[CheckedEvent]:
     """The events, well-formed: what is wrong is said before any of them is counted."""
-    return [_checked(event, settings) for event in events]
+    return [_check_event(event, settings) for event in events]
 
 
 def group_calls(
@@ -123,7 +123,7 @@ def require_period(events: Iterable[CheckedEvent], period: int, settings: Settin
     check_data(fits, "sequence", rule, fix="leave it out: nothing is kept that numbers events")
 
 
-def _checked(event: Event, settings: Settings) -> CheckedEvent:
+def _check_event(event: Event, settings: Settings) -> CheckedEvent:
     fix = 'pass for example Event("gate-1", 17)'
     check_data(isinstance(event, Event), "events", "must be Events", fix=fix)
     counts = _by_place(event.count, settings) if settings.keys else ((0, counted(event.count)),)

@@ -266,13 +266,13 @@ def drop_portion(connection: Connection, settings: Settings) -> bool:
     if found is None:
         return False
     place, feeder, known = found
-    for event in _noted(feeder, known, settings):
+    for event in _read_note(feeder, known, settings):
         forget(connection, event, settings)
     connection.execute("DELETE FROM staged WHERE rowid = ?", (place,))
     return True
 
 
-def _noted(feeder: Any, known: bytes, settings: Settings) -> Iterator[CheckedEvent]:
+def _read_note(feeder: Any, known: bytes, settings: Settings) -> Iterator[CheckedEvent]:
     """The events of a note, without what they count."""
     if feeder is not None:
         for number in np.frombuffer(known, dtype=_WORDS).tolist():

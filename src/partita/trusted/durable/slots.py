@@ -139,7 +139,7 @@ class PanStore(Closing):
             if os.pread(self._file, _PAGE, 0) != _first_page(self._slot):
                 raise self._damaged("is not the state of a pan-private counter", fix="check the path")
             in_force = self._in_force()
-            return None if in_force is None else self._decrypted(in_force)
+            return None if in_force is None else self._decrypt(in_force)
         except OSError as error:
             raise self._unusable(error) from None
 
@@ -181,7 +181,7 @@ class PanStore(Closing):
             raise self._damaged("has lost its key", fix="start a new counter from the last output")
         return in_force
 
-    def _decrypted(self, in_force: _InForce) -> Saved:
+    def _decrypt(self, in_force: _InForce) -> Saved:
         from cryptography.exceptions import InvalidTag
 
         sealed = os.pread(self._file, self._slot, _place(in_force.slot, self._slot))

@@ -327,7 +327,7 @@ def reconcile(store: StateStore, outputs: streams.OutputsFile, periods: int) -> 
     shows that the state is an old copy.
     """
     if outputs.record(periods + 1) != outputs.blank:
-        raise _forked(outputs, "has periods that the state does not know")
+        raise _fork_error(outputs, "has periods that the state does not know")
     while periods and outputs.record(periods) == outputs.blank:
         periods -= 1
     published = _whole(store, outputs, periods)
@@ -345,12 +345,12 @@ def _whole(store: StateStore, outputs: streams.OutputsFile, last: int) -> int:
         if stored is None or found == stored:
             continue
         if not all(byte in (0, right) for byte, right in zip(found, stored, strict=True)):
-            raise _forked(outputs, "differs from what the state has published")
+            raise _fork_error(outputs, "differs from what the state has published")
         whole = min(whole, period - 1)
     return whole
 
 
-def _forked(outputs: streams.OutputsFile, rule: str) -> StreamForked:
+def _fork_error(outputs: streams.OutputsFile, rule: str) -> StreamForked:
     return StreamForked(
         f"counter file {str(outputs.path)!r} {rule}: the state is an old copy, and to go on from it would "
         "publish periods twice; restore the latest state, or start a new counter"

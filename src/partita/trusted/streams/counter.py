@@ -133,10 +133,10 @@ class NoisyCount(Stepping, ContinualCounter):
         with self._step():
             for first in range(0, counts.size, _PERIODS_AT_ONCE):
                 some = slice(first, first + _PERIODS_AT_ONCE)
-                outputs[some] = self._closed(counts[some])
+                outputs[some] = self._close(counts[some])
         return outputs
 
-    def _closed(self, counts: IntegerArray) -> Floats:
+    def _close(self, counts: IntegerArray) -> Floats:
         """The outputs of some periods, few enough to stay in the processor's memory."""
         units = _running(self._units, counts, self._path.many(counts.size), self._bits)
         self._units = int(units[-1])
@@ -425,16 +425,16 @@ class CentredPath:
         else:
             nodes = self._alike(2, self._nodes(2, self._ahead // self.plan.branching**2))
             level, row = 2, self._rows[2].part(nodes)
-        self._leaves = self._expanded(level, row).tolist()
+        self._leaves = self._expand(level, row).tolist()
         self._start, self._stop = self.position, self.position + len(self._leaves)
 
     def _errors(self, level: int, nodes: slice) -> IntegerArray:
         """The errors of all periods under nodes of an open row, which lie in one block."""
         if not level:
             return self._array(self._leaves[nodes])
-        return self._expanded(level, self._rows[level].part(nodes))
+        return self._expand(level, self._rows[level].part(nodes))
 
-    def _expanded(self, level: int, row: _Row) -> IntegerArray:
+    def _expand(self, level: int, row: _Row) -> IntegerArray:
         """The errors of all periods under these nodes of a level."""
         for above in range(level, 0, -1):
             row = self._children(above, row)

@@ -220,7 +220,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
     @property
     def exact(self) -> Fraction:
         """The last output; 0 before the first."""
-        return Fraction(float(self._estimated(self._ones, self._periods)))
+        return Fraction(float(self._estimate(self._ones, self._periods)))
 
     def update(self, x: int = 0) -> float:
         """Close one period in which the bit x was counted: its output."""
@@ -235,7 +235,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
             periods = self._periods + np.arange(1, bits.size + 1)
             self._ones = int(ones[-1]) if bits.size else self._ones
             self._periods += bits.size
-        return self._estimated(ones, periods)
+        return self._estimate(ones, periods)
 
     def advance(self, periods: int) -> None:
         """Close periods in which nothing was counted; only the last of their outputs is published."""
@@ -282,7 +282,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         drawn: Any = self._noise.add(np.zeros(number, dtype=np.int64), 1 / self.terms.rate)
         return np.asarray(drawn > 0, dtype=np.int64)
 
-    def _estimated(self, ones: Any, periods: Any) -> Floats:
+    def _estimate(self, ones: Any, periods: Any) -> Floats:
         """The count from the ones: t a / (1+a) on average, and (1-a) / (1+a) more for each event."""
         rate = float(self.terms.rate)
         count = (ones - (periods - ones) * math.exp(-rate)) / -math.expm1(-rate)
