@@ -81,7 +81,7 @@ class InvalidData(PartitaError, _RuleBroken, ValueError):
 
 
 class IncompatibleGuarantees(PartitaError, ValueError):
-    """Two guarantees speak of different neighbours or units, and no public factor relates them."""
+    """Two guarantees have different neighbours or units, and no public factor relates them."""
 
 
 class LedgerError(PartitaError, RuntimeError):

@@ -75,7 +75,7 @@ class Converted(Generic[Given, Held]):
     """The type of a field that is given as one type and held as another: `__post_init__` converts it.
 
     For type checkers only. They read it as a descriptor: `__init__` takes `Given`, the attribute is `Held`,
-    and nobody can assign to it. Such a field needs a value in the class body, which is `parameter()`.
+    and it cannot be assigned to. Such a field needs a value in the class body, which is `parameter()`.
     """
 
     if TYPE_CHECKING:

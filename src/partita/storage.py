@@ -126,7 +126,7 @@ class SqliteFormat:
         return self.failure(path, *{**_PROBLEMS, "SQLITE_NOTADB": self.foreign}.get(name, self.damaged))
 
     def locked(self, path: Path) -> PartitaError:
-        """The error for whoever comes second."""
+        """The error for the second process that opens the file."""
         rule, fix = self.busy
         return self.busy_error(f"{self.name} {str(path)!r} {rule}; {fix}")
 
@@ -341,7 +341,7 @@ class FileLock:
 def place_new_file(path: Path, prefix: str, build: Callable[[str], None]) -> None:
     """Build a file, whole and for its owner only; keep one that is there.
 
-    It is built under another name and linked into place: nobody ever sees half of it.
+    It is built under another name and linked into place, so it is never seen half written.
     """
     handle, name = tempfile.mkstemp(prefix=prefix, dir=path.parent)
     os.close(handle)
@@ -407,7 +407,7 @@ class Temporary:
 
     Made before anything is spent: if the folder cannot be written, or the path is taken, that is said
     now. `write` puts all bytes on the disk, `commit` moves them to the path in one step, and leaving a
-    `with` block without a commit removes what was written. Whoever looks at the path sees nothing, or
+    `with` block without a commit removes what was written. A reader of the path sees nothing, or
     what was there before, or the whole file. The file stays open from the beginning, so nobody who may
     write to the folder can have another one written in its place.
     """
@@ -475,7 +475,7 @@ class Temporary:
 
 
 def new_file(path: FilePath, data: bytes, *, mode: int) -> None:
-    """A file with these bytes that was not there before, for nobody but those in `mode`."""
+    """A file with these bytes that was not there before, readable as `mode` says."""
     place = check_path(path)
     try:
         with open(os.open(place, _NEW, mode), "wb") as file:
@@ -509,7 +509,7 @@ def check_path(path: object) -> Path:
 
 
 def _new_beside(path: Path) -> tuple[Path, BinaryIO]:
-    """An empty file in the folder of `path`, under a name that nobody else uses, and open."""
+    """An empty file in the folder of `path`, under a fresh name, and open."""
     _remove_abandoned(path.parent)
     for attempt in count():
         try:

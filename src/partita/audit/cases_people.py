@@ -465,7 +465,7 @@ def _flips(horizon: int, user: User) -> Case:
 def event_pairs(
     horizon: int, depth: Depth, more: int = 0, user: User = ONE
 ) -> Iterator[tuple[AdversarialStream, AdversarialStream]]:
-    """The events of a user more in any periods, whoever chooses the rest."""
+    """The events of one more user in any periods; the other events are chosen by an adversary."""
     for choose in _streams(depth, more):
         for events in user.events(horizon):
             yield AdversarialStream(choose, (0,) * horizon), AdversarialStream(choose, events)

@@ -70,7 +70,7 @@ def _world(
 
 
 def _maker(name: str, **options: Any) -> Callable[..., Any]:
-    """Makes a mechanism that protects whoever is named, at epsilon 1 unless the options say otherwise."""
+    """Makes a mechanism with the given unit of privacy, at epsilon 1 unless the options say otherwise."""
     return lambda **who: getattr(pt, name)(**{"epsilon": 1, **options, **who})
 
 

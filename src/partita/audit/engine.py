@@ -85,7 +85,7 @@ _SOUGHT: Final = (
 
 _NOT_SHOWN: Final = (
     "Nothing here proves a mechanism private for all data: pairs are those of tiny universes, and a coupling "
-    "or a replay speaks of the outcomes that were met. The proofs are in docs/proofs.",
+    "or a replay is about the outcomes that were met. The proofs are in docs/proofs.",
     "What comes before a mechanism, reading tables and leaving out rows of persons who have too many, is run "
     "by the replays alone, on small tables in memory.",
     "Time, memory and the machine are not looked at: see docs/limits.md.",

@@ -100,7 +100,9 @@ def _make_sketch(options: common.Options) -> Sketch:
     offered = {name for names in _OPTIONS.values() for name in names}
     for name in sorted(offered - set(taken)):
         fix = "leave it out"
-        check(getattr(options, name) is None, name, f"is none of {options.kind}'s", given=name, fix=fix)
+        check(
+            getattr(options, name) is None, name, f"must be left out for {options.kind}", given=name, fix=fix
+        )
     given: dict[str, Any] = {name: getattr(options, name) for name in taken}
     _check_universe(options)
     given["universe"] = _universe(options.universe)

@@ -41,7 +41,7 @@ def declare_publish(commands: common.Commands) -> None:
     parser.add(
         "DATA",
         (
-            "Parquet, CSV or JSON lines files, or a pattern; whoever publishes CSV states that no field "
+            "Parquet, CSV or JSON lines files, or a pattern; the publisher states that no field of a CSV "
             "holds a line feed, since every line is one row: convert other files to Parquet first"
         ),
         nargs="+",
@@ -158,7 +158,7 @@ def _describe_debit(ledger: str | None, dataset: str | None) -> tuple[str, Recor
     from partita.ledger.postgres import shown
 
     if ledger is None or dataset is None:
-        return "by nobody: no ledger was named, so this spending is not recorded", None
+        return "not recorded: no ledger was named", None
     left = Ledger(ledger).balance(dataset).left
     text = f"by dataset {dataset!r} in {shown(ledger)}, which has {left} left"
     return text, {"epsilon": left.epsilon, "delta": left.delta}

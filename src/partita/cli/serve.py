@@ -134,7 +134,7 @@ def _warn(settings: ServiceSettings) -> None:
     if not steward_is_local:
         _warn_privacy(
             f"how fast the steward answers tells of feeding, and {settings.steward_host} can be reached by "
-            "others; let nobody but feeders through, see docs/deployment.md"
+            "others; let only feeders through, see docs/deployment.md"
         )
     if not (settings.is_local and steward_is_local) and not settings.proxied:
         _warn_privacy(

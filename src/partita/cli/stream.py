@@ -164,7 +164,7 @@ def declare_feed(acts: common.Commands) -> None:
     feed.add(
         "--column NAME",
         (
-            "the file is CSV with a header, and this has the times; whoever feeds it states that no field "
+            "the file is CSV with a header, and this has the times; the feeder states that no field "
             "holds a line feed, since every line is one event"
         ),
     )
@@ -294,7 +294,7 @@ def _cells(line: str) -> list[str]:
 def _keep_going(counter: AnyStream, options: common.Options, feeder: Feeder | None = None) -> None:
     """Close each period when it ends, until there are no more, the input has ended, or something fails.
 
-    Whether the input has ended is asked at the ends of periods only: nobody sees when it did.
+    The end of the input is checked at the ends of periods only, so its time is not visible.
     """
     ended, failed = False, Event() if feeder is None else feeder.failed
     while not ended and not _is_over(counter):
@@ -361,7 +361,7 @@ class LineReader:
         return [line[:_LONGEST] for line in ended]
 
     def rest(self) -> list[bytes]:
-        """A last line that nobody ended."""
+        """The last line, if it has no line feed."""
         return [self._open] if self._open else []
 
 
@@ -470,7 +470,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         *([("keys", ", ".join(settings.keys))] if settings.keys else []),
         ("guarantee", str(settings.guarantee)),
         ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
-        ("paid", "by nobody" if settings.dataset is None else f"by dataset {settings.dataset!r}"),
+        ("ledger", "not recorded" if settings.dataset is None else f"dataset {settings.dataset!r}"),
     ]
 
 

@@ -3,7 +3,7 @@
 Each act has a connection and a transaction of its own. A writer first takes its turn, by a lock on one table
 that is asked for before the transaction looks at anything: so it sees what all before it wrote, and a failure
 to serialise, after which it starts again, is rare. A connection that breaks is never mistaken for a refusal:
-nobody can say whether a commit was heard, and the error says so.
+it is unknown whether a commit arrived, and the error says so.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Address:
     """The address of a database, whole in `secret`, which never appears in a text of ours.
 
     A character that means something in an address is written with a percent sign elsewhere, such as %40 for
-    the @ in a password: otherwise nobody could say where the password ends.
+    the @ in a password: otherwise the end of the password is ambiguous.
 
     >>> Address("postgresql://steward:hunter2@db.example.org:5432/budget?sslmode=require")
     postgresql://db.example.org:5432/budget

@@ -75,7 +75,7 @@ class Budgets:
 
     @classmethod
     def new(cls, *, people: int, cap: object) -> Self:
-        """Nobody has spent anything."""
+        """New budgets, of which nothing is spent."""
         count, most = integer(people, "people", low=1, high=_MOST_PEOPLE), rational(cap, "cap")
         fix = "pass for example 1"
         check(0 < most.numerator < _LARGEST, "cap", "must be positive, and no giant", given=cap, fix=fix)
@@ -272,12 +272,12 @@ def _common(denominator: int, price: Fraction, cap: Fraction) -> int:
 def _too_old(path: str | os.PathLike[str], batches: int, known: int) -> StreamForked:
     return StreamForked(
         f"{os.fspath(path)!r} holds {batches} batches, and {known} were charged: it is an older copy; "
-        "ask nobody any more with it"
+        "ask no more questions with it"
     )
 
 
 def _damage_error() -> InvalidState:
-    return InvalidState("budgets", "are damaged", fix="ask nobody any more")
+    return InvalidState("budgets", "are damaged", fix="ask no more questions")
 
 
 # Functions of a row that a caller supplies: their failures must not depend on what anybody holds, because an

@@ -24,7 +24,7 @@ from partita.numbers import check_choice, check_probability, rational
 from partita.public.axis.shrinkage import project_on_totals
 
 AskedView = TypeVar("AskedView", bound=ViewQuestion)
-_UNKNOWN: Final = 1e6  # the variance of the shares of a view that nobody reported
+_UNKNOWN: Final = 1e6  # the variance of the shares of a view without reports; large against any share
 Ends = tuple[int, int]
 Box = Mapping[str, tuple[object, object]]
 _LEAST_IN_ORDER: Final = 1e-9  # quantiles are undefined if the estimated share of ordinary cells is zero

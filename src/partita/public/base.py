@@ -218,7 +218,7 @@ Result = TypeVar("Result")
 
 
 class Stopped(Exception):
-    """The work ended at a checkpoint, because nobody waits for it any more."""
+    """The work ended at a checkpoint, because its caller does not wait any more."""
 
 
 @final

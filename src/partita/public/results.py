@@ -112,7 +112,7 @@ class Cdf:
     """For each value, how many rows with a value do not exceed it, and the share of all that they are.
 
     Counts and shares never fall from a value to a larger one. Rows in special cells have no value.
-    If nobody was counted, all shares are 0. `print` shows a table, of many values the first and the last.
+    If the estimated count is zero, all shares are 0. `print` shows a table; of many values both ends.
     """
 
     values: Sequence[object]

@@ -494,7 +494,7 @@ class OutputsFile:
     It is a header of settings, and one record of fixed size for every closed period: the number of the
     period, the outputs in units of the granularity, one for each key or just one, and the check. Each check
     depends on all records before it, so two files that agree in a record agree in all earlier ones, and
-    whoever has a copy can tell if a period was ever published twice.
+    a reader with a copy can tell if a period was ever published twice.
     """
 
     path: Path
@@ -533,7 +533,7 @@ class OutputsFile:
     def closed(self) -> int:
         """How many periods are published, as the size of the file says; a torn record is none.
 
-        No more are torn than are written at once, so that nobody walks through a file of blanks.
+        No more are torn than are written at once, so that the search never walks through a file of blanks.
         """
         with disk(self.path):
             periods = max(0, os.stat(self.path).st_size - len(self.header)) // self.size
@@ -696,7 +696,7 @@ def read_outputs(path: FilePath, *, since: int = 0, limit: int | None = None) ->
     """What was published by the counter or family at a path, from its public file alone.
 
     All outputs after period `since`, or the last n of them for `since=-n`; no more than `limit`, if there is
-    one. Nothing secret is read, and whoever has the counter open is not disturbed.
+    one. Nothing secret is read, and a process that has the counter open is not disturbed.
     """
     base = base_path(path)
     file = OutputsFile.read(base if base.name.endswith(OUTPUTS) else with_suffix(base, OUTPUTS))

@@ -95,7 +95,7 @@ class RateLimiter:
 
     A bucket holds `burst` requests and gets `rate` more a second. The caller that was silent for longest
     is evicted first, and comes back with a full bucket, which its silence has mostly filled anyway. A bucket
-    never has debts, so a clock that is put back delays nobody for longer than a full bucket takes.
+    never has debts, so a clock that is put back delays a caller for at most the time of a full bucket.
 
     >>> buckets = RateLimiter(rate=1, burst=2, callers=10, now=lambda: 0)
     >>> [buckets.wait("web") for _ in range(3)]

@@ -365,7 +365,7 @@ def main(side: str, handle: int) -> int:
     server.run([socket.socket(fileno=handle)])
     code = 0 if server.started else 1
     if side == "reading":
-        # Python would wait for threads that still work, and nobody needs their results.
+        # Python would wait for threads that still work, and their results are not needed.
         os._exit(code)
     return code
 

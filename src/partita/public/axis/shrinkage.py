@@ -58,7 +58,7 @@ def _bends(counts: Floats, widths: Floats) -> Floats:
 Spikes: TypeAlias = tuple[float, ...]
 
 MIXED: Final[Spikes] = (0.99, 0.3)
-"""Begin with nearly all weight on zero, or with less, as the values speak for."""
+"""Begin with nearly all weight on zero, or with less: the start that fits the values best."""
 
 EMPTY: Final[Spikes] = (0.99,)
 """Begin with nearly all weight on zero: for boxes, of which most are empty."""
@@ -84,7 +84,7 @@ def shrink(
 
     Counts with about the same `expected` size, in units of their noise, share a prior that is
     estimated from their values: a mixture over a grid, begun with one of the `spikes` as its weight on
-    zero, as the values themselves speak for. Values far above their noise are taken as they are.
+    zero, as the values themselves suggest. Values far above their noise are taken as they are.
     """
     ratios, starts = values / scales, _make_starts(spikes)
     mean, variance = np.empty_like(ratios), np.empty_like(ratios)

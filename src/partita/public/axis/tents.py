@@ -39,9 +39,9 @@ LARGEST_FULL: Final = 2**22
 LITTLE: Final = 400
 """Where less is known, a curve bent inside of pieces is better than a straight one."""
 
-# The constants of `TentBudget` were chosen on data that nobody needs to protect.
+# The constants of `TentBudget` were tuned on public data.
 
-_FEWEST: Final = 30
+_FEWEST: Final = 30  # units of noise: a smaller total counts as this many
 _FULL_SHARE: Final = round(0.003 * BUDGET_UNITS)  # more makes the answer surer and leaves less for counts
 _FULL_PER_CELL: Final = Fraction(7, 2)  # fewer rows in a cell, in units of noise, are not worth a count each
 _MANY: Final = 30_000  # rows in units of noise, above which last cells are worth a count each

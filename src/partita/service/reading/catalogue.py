@@ -455,7 +455,7 @@ class Replies:
         """A response about a release, computed in a thread unless it is cached or `quick`.
 
         `small` chooses the lane of small work; it is called only if needed. `fixed` means that parameters do
-        not change the response, so that nobody can have it computed again by adding some.
+        not change the response, so that adding some does not cause a new computation.
         """
         tag = _tag(request, entry, fixed=fixed)
         caching = self.check_tag(request, tag)

@@ -515,7 +515,7 @@ def _column(question: Question, bars: Bars) -> set[str]:
 
 
 def _count_alone(release: Release, question: Question, confidence: float) -> Record:
-    """A batch of one count: guaranteed bounds, which nobody asked for, take longer than all the rest."""
+    """A batch of one count: guaranteed bounds, which were not requested, take longer than all the rest."""
     found = release.counts(question["where"])
     value, error = found.values.item(), found.spread().item()
     half = deviations(confidence) * error

@@ -9,7 +9,7 @@ about three: the constants were fitted by hand there to releases of 14,000 to 8 
 
 There are two lanes. Work that is predicted to be small has threads of its own, so it never waits for large
 work. In each lane a caller has at most a share of the threads and a short queue. Callers take turns, not
-requests: a caller that sends more waits longer, and nobody else does.
+requests: a caller that sends more waits longer, and other callers do not.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ class FairSemaphore:
 class WorkerPool:
     """A few threads behind a fair semaphore.
 
-    A thread counts as taken until its work has really ended, also when nobody waits for the result any more.
+    A thread counts as taken until its work has really ended, also when its caller does not wait any more.
     Such work is told to stop, and does so at its next checkpoint (`partita.public.base`).
     """
 
@@ -375,7 +375,7 @@ class WorkerPool:
 
     def _later(self, loop: asyncio.AbstractEventLoop, caller: str, stop: Stop) -> None:
         """Called by the thread when the work has really ended: only then is its place free."""
-        with suppress(RuntimeError):  # the loop is closed: nobody wants the place any more
+        with suppress(RuntimeError):  # the loop is closed: the place is not needed any more
             loop.call_soon_threadsafe(self._done, caller, stop)
 
     def _done(self, caller: str, stop: Stop) -> None:
