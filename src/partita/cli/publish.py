@@ -41,7 +41,7 @@ def declare_publish(commands: common.Commands) -> None:
     parser.add(
         "DATA",
         (
-            "Parquet, CSV or JSON lines files, or a pattern; the publisher states that no field of a CSV "
+            "Parquet, CSV or JSON lines files, or a pattern; the publisher of CSV states that no field "
             "holds a line feed, since every line is one row: convert other files to Parquet first"
         ),
         nargs="+",

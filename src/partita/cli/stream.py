@@ -470,7 +470,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         *([("keys", ", ".join(settings.keys))] if settings.keys else []),
         ("guarantee", str(settings.guarantee)),
         ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
-        ("ledger", "not recorded" if settings.dataset is None else f"dataset {settings.dataset!r}"),
+        ("ledger", "not recorded" if settings.dataset is None else f"paid by dataset {settings.dataset!r}"),
     ]
 
 
