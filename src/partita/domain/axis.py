@@ -14,7 +14,10 @@ LARGEST_AXIS: Final = 2**63
 """No axis of a box has more ordered cells."""
 
 MOST_AXES: Final = 6
-"""No release has more columns together: with each, a box of all of them says less about any."""
+"""No box has more axes: with each, a box of all of them says less about any."""
+
+MOST_COLUMNS: Final = 40
+"""No table release has more columns: it counts views and pairs of them, whose number grows as the square."""
 
 _MOST_SPECIALS: Final = 4  # below, above, invalid, null
 
