@@ -17,7 +17,9 @@ from partita.domain.axis import Axis, check_axes
 from partita.errors import InvalidData, check, check_data
 from partita.numbers import freeze, integer
 from partita.public.axis.tree import Cut
+from partita.public.boxes.bins import AxisBins
 from partita.trusted.noise.system import Noise
+from partita.trusted.tables import AxisSets, check_sets, count_tables, split_tables
 
 State = TypeVar("State")
 
@@ -281,6 +283,20 @@ class PointCounts(Secret):
     def spread(self) -> Ints:
         """The count of every point, empty ones too: an array with a dimension for each axis."""
         return self.folded(partial(_spread_points, tuple(axis.width for axis in self.axes)))
+
+    def tables(self, sets: AxisSets, bins: Sequence[AxisBins]) -> list[Ints]:
+        """The exact number of rows in each combination of bins, for each set of axes.
+
+        A table is an array with a dimension for each axis of its set. `bins` has the bins of all axes. The
+        rows are read once for the whole list.
+
+        >>> points = Points.from_rows([[3, 1], [0, 1], [3, 1]], axes=[Axis(size=4), Axis(size=2)])
+        >>> halves = AxisBins.from_edges([1, 3])
+        >>> [table.tolist() for table in points.tables([(0,), (0, 1)], [halves, AxisBins.identity(2)])]
+        [[1, 2], [[0, 1], [0, 2]]]
+        """
+        shapes = check_sets(sets, bins, self.axes)
+        return split_tables(self.folded(partial(count_tables, tuple(map(tuple, sets)), tuple(bins))), shapes)
 
     def gathered(self) -> Points:
         """All points on this machine, if the axes have few enough cells."""
