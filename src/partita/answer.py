@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Final, final
 
@@ -31,6 +31,10 @@ class Answer:
     data. `interval` is calibrated by a normal model, which is no guarantee, and is never wider than
     the guaranteed bounds. Neither goes below `least`. What is not asked for is not computed.
 
+    `basis` says what the value rests on, where a release can tell: "measured" on noisy counts of just
+    these columns, "inferred" from a model of pairs of columns, "order 3+" from a model of pairs where
+    three or more columns interact. It is empty where every answer is measured.
+
     Answers of independent noise can be added. They cannot be subtracted: two answers of one release
     share their noise, so ask `release.difference`, which knows how much of it cancels.
 
@@ -43,6 +47,7 @@ class Answer:
     spread: Callable[[], float] = field(compare=False)
     bounds: Bounds = field(compare=False)
     least: float = 0.0
+    basis: str = ""
 
     @cached_property
     def error(self) -> float:
@@ -77,7 +82,7 @@ class Answer:
             low, high = self.bounds(beta)
             return -high, -low
 
-        return Answer(-self.value, lambda: self.error, bounds, -math.inf)
+        return Answer(-self.value, lambda: self.error, bounds, -math.inf, self.basis)
 
     @staticmethod
     def exact(value: float) -> Answer:
@@ -100,11 +105,12 @@ class Answer:
             lambda: math.hypot(*(answer.error for answer in answers)),
             bounds,
             sum(answer.least for answer in answers),
+            weakest_basis(answer.basis for answer in answers),
         )
 
     def adjusted(self, factor: float) -> Answer:
         """The value times a factor, to agree with a total that others share; error and bounds stay."""
-        return Answer(self.value * factor, self.spread, self.bounds, self.least)
+        return replace(self, value=self.value * factor)
 
     @staticmethod
     def combined(answers: Sequence[Answer]) -> Answer:
@@ -135,6 +141,7 @@ class Answer:
             ("value", plus_minus(self.value, self.error)),
             ("95% interval", span(likely)),
             ("for any data", f"{span(certain)}, but for 5%"),
+            *([("basis", self.basis)] if self.basis else []),
         ]
         return card("Answer", facts, below=[whisker(self.value, likely, certain)])
 
@@ -181,6 +188,19 @@ def _share_beta(answers: Sequence[Answer], beta: float) -> tuple[tuple[float, ..
     """The low and the high bounds of all answers, which hold together except with probability beta."""
     lows, highs = zip(*(answer.bounds(beta / len(answers)) for answer in answers), strict=True)
     return lows, highs
+
+
+BASES: Final = ("", "measured", "inferred", "order 3+")
+"""What an answer may rest on, the best first."""
+
+
+def weakest_basis(bases: Iterable[str]) -> str:
+    """What a sum of answers rests on: the least that one of them does.
+
+    >>> weakest_basis(["measured", "order 3+", "inferred"])
+    'order 3+'
+    """
+    return max(bases, key=BASES.index, default="")
 
 
 def least_sum(signs: Iterable[int]) -> float:
