@@ -54,6 +54,7 @@ class BoxMechanism(Private, ABC):
     """The name that users know."""
 
     fewest_axes: ClassVar[int] = 1
+    most_axes: ClassVar[int] = MOST_AXES
 
     axes: Converted[Sequence[Axis], tuple[Axis, ...]] = parameter()
 
@@ -63,7 +64,8 @@ class BoxMechanism(Private, ABC):
         rule, fix = f"must be at least {self.fewest_axes}", "use Intervals for one column"
         check(len(axes) >= self.fewest_axes, "axes", rule, given=len(axes), fix=fix)
         fix = "publish fewer columns together, several times: views=[(...), (...)]"
-        check(len(axes) <= MOST_AXES, "axes", f"must be at most {MOST_AXES}", given=len(axes), fix=fix)
+        rule = f"must be at most {self.most_axes}"
+        check(len(axes) <= self.most_axes, "axes", rule, given=len(axes), fix=fix)
         freeze(self, axes=axes)
 
     @abstractmethod

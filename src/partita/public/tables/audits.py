@@ -1,0 +1,297 @@
+"""How far a model is from the rows, measured: audits, and the error bars that follow from them.
+
+A model misses a box of two sides with shares u and v of the rows by about phi times
+rows sqrt(u (1 - u) v (1 - v)). Audits measure the mean of |phi| after the fit, noise and bias together, on
+coarse tables of public sets of columns: measured pairs, pairs that depend on each other according to the
+model, the other pairs, and triples. A last one measures how heavy the tail of misses is. Each audit is one
+noisy number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Final, NamedTuple, final
+
+import numpy as np
+
+from partita.arrays import Floats, Ints
+from partita.lazy import cached_property
+from partita.public.boxes.bins import AxisBins
+from partita.public.tables.fit import TableFit
+from partita.public.tables.model import Columns, all_pairs
+from partita.public.tables.plan import join_like, join_neighbours
+
+MEASURED, STRONG, WEAK, TRIPLES, TAIL = "measured", "strong", "weak", "triples", "tail"
+
+COARSE, FINE = 3, 9
+"""Groups of a column in audits: two scales say how misses grow with a box; four made intervals wider."""
+
+_MOST_PAIRS: Final = 133  # of each class
+_MOST_TRIPLES: Final = 60
+_LISTED_TRIPLES: Final = 10_000  # triples are chosen among the first of these
+_STRONG_PART: Final = 4  # a quarter of all pairs that are not measured counts as strong
+_MOST_SLOPE: Final = 0.5  # of log miss by log share beyond the audited shares
+_MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
+_WIDTH: Final = 2.4 / 1.96  # intervals of 95% reach 2.4 deviations: set on a table of 35 columns
+_FIXED: Final = 2**20  # logarithms and sums are stored in units of one over this
+
+# The tail: normal misses exceed twice their mean by .058 of it, and +-2.45 means then hold 95%.
+_NORMAL_TAIL, _NORMAL_WIDTH, _TAIL_SLOPE, _WIDEST = 0.058, 2.45, 7.0, 6.0
+_USUAL_TAIL, _TAIL_DOUBT = 0.1, 0.07
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AuditTable:
+    """A set of columns in groups: what the model expects, and the size of a miss where phi is one."""
+
+    columns: Columns
+    groups: tuple[Ints | None, ...]
+    guess: Ints
+    shares: Floats
+    unit: Floats
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AuditPlan:
+    """What is audited: classes of pairs, and triples, with the groups of every column at two scales."""
+
+    fit: TableFit
+
+    @cached_property
+    def coarse_bins(self) -> list[AxisBins]:
+        """The bins of every column joined to coarse groups."""
+        found = zip(self.fit.bins, self._groups[COARSE], strict=True)
+        return [coarsen(bins, groups) for bins, groups in found]
+
+    @cached_property
+    def kinds(self) -> dict[tuple[int, int], str]:
+        """The class of every pair: measured, or by the dependence in the model."""
+        pairs = all_pairs(range(len(self.fit.bins)))
+        free = sorted((p for p in pairs if p not in self.fit.pairs), key=lambda p: (-self.dependence(p), p))
+        strong = set(free[: len(free) // _STRONG_PART])
+        return {p: MEASURED if p in self.fit.pairs else STRONG if p in strong else WEAK for p in pairs}
+
+    @cached_property
+    def jobs(self) -> list[tuple[str, int, list[AuditTable]]]:
+        """The audits but for the tail: class, groups of a column, and the tables whose misfits are added."""
+        jobs = []
+        for kind in (MEASURED, STRONG, WEAK):
+            pairs = spread_choice([pair for pair, each in self.kinds.items() if each == kind], _MOST_PAIRS)
+            for scale in (COARSE, FINE) if pairs else ():
+                jobs.append((kind, scale, [self._table(pair, scale) for pair in pairs]))
+        if self.triples:
+            jobs.append((TRIPLES, COARSE, [self._table(each, COARSE) for each in self.triples]))
+        return jobs
+
+    @cached_property
+    def triples(self) -> list[Columns]:
+        """The triples that are audited."""
+        number = len(self.fit.bins)
+        listed = [
+            each for each, _ in zip(combinations(range(number), 3), range(_LISTED_TRIPLES), strict=False)
+        ]
+        return spread_choice(listed, _MOST_TRIPLES)
+
+    def dependence(self, pair: tuple[int, int]) -> float:
+        """How far a pair is from independence in the model: half of the distance, as a share of all rows."""
+        table = self._fine[pair]
+        return float(np.abs(table.guess - self.fit.rows * table.shares).sum()) / (2 * self.fit.rows)
+
+    @cached_property
+    def _fine(self) -> dict[tuple[int, int], AuditTable]:
+        return {pair: self._table(pair, FINE) for pair in all_pairs(range(len(self.fit.bins)))}
+
+    @cached_property
+    def _groups(self) -> dict[int, list[Ints]]:
+        """For each scale the group of every bin of every column."""
+        found: dict[int, list[Ints]] = {}
+        for scale in (COARSE, FINE):
+            joins = (join_like if axis.labels else join_neighbours for axis in self.fit.axes)
+            pairs = zip(joins, self.fit.masses, strict=True)
+            found[scale] = [join(mass, self.fit.rows / scale, scale) for join, mass in pairs]
+        return found
+
+    def _table(self, columns: Columns, scale: int) -> AuditTable:
+        groups = [self._groups[scale][column] for column in columns]
+        hot = {c: np.eye(int(g.max()) + 1)[g] for c, g in zip(columns, groups, strict=True)}
+        expected = self.fit.model.table(columns, hot)
+        shares, unit = np.ones(()), np.ones(())
+        for axis in range(len(columns)):
+            others = tuple(each for each in range(len(columns)) if each != axis)
+            part = np.clip(expected.sum(axis=others) / self.fit.rows, 0.0, 1.0)
+            shares = np.multiply.outer(shares, part)
+            unit = np.multiply.outer(unit, np.sqrt(part * (1 - part)))
+        guess = np.rint(expected).astype(np.int64)
+        return AuditTable(columns, tuple(groups), guess, shares, self.fit.rows * unit)
+
+
+def coarsen(bins: AxisBins, groups: Ints) -> AxisBins:
+    """Bins joined to groups; of runs, neighbours are joined.
+
+    >>> coarsen(AxisBins.from_edges([1, 3, 7]), np.array([0, 1, 1])).spans[1].tolist()
+    [1, 7]
+    """
+    if bins.edges is not None and not (groups[1:] < groups[:-1]).any():
+        return AxisBins.from_edges(bins.edges[np.append(groups[1:] != groups[:-1], True)])
+    return AxisBins.from_lookup(groups[bins.of(np.arange(bins.width, dtype=np.uint64))])
+
+
+def spread_choice(listed: Sequence[Columns], most: int) -> list[Columns]:
+    """At most so many of a list, evenly spread.
+
+    >>> spread_choice([(0,), (1,), (2,), (3,)], 2)
+    [(0,), (2,)]
+    """
+    number = min(len(listed), most)
+    return [listed[place * len(listed) // number] for place in range(number)]
+
+
+@final
+@dataclass(frozen=True)
+class Audit:
+    """One noisy sum of misfits of `number` tables, which one row changes by at most `number`.
+
+    `unit` is the sum of the misses where phi is one, and `log_share` the mean logarithm of the share of a
+    cell, both as multiples of 2^-20: functions of the model, stored so that readers need not find them.
+    """
+
+    kind: str
+    groups: int
+    number: int
+    noisy: int
+    scale: Fraction
+    unit: int
+    log_share: int
+
+    @staticmethod
+    def of(kind: str, groups: int, tables: Sequence[AuditTable], noisy: int, scale: Fraction) -> Audit:
+        """The audit of some tables."""
+        unit = sum(float(table.unit.sum()) for table in tables)
+        logs = [
+            float((table.unit * np.log(np.maximum(table.shares, 1e-12))).sum())
+            / max(float(table.unit.sum()), 1e-12)
+            for table in tables
+        ]
+        fixed = round(unit * _FIXED), round(_FIXED * sum(logs) / max(1, len(logs)))
+        return Audit(kind, groups, len(tables), noisy, scale, *fixed)
+
+    @staticmethod
+    def tail(unit: float, number: int, noisy: int, scale: Fraction) -> Audit:
+        """The audit of what exceeds twice the mean miss, as a part of `unit`, the sum of all mean misses."""
+        return Audit(TAIL, FINE, number, noisy, scale, round(unit * _FIXED), 0)
+
+    @property
+    def spent(self) -> Fraction:
+        """What one row costs."""
+        return self.number / self.scale
+
+    @property
+    def mean(self) -> float:
+        """The mean of |phi|: half a scale of noise above the measured one, and never below one scale."""
+        noise = float(self.scale)
+        return max(self.noisy + noise / 2, noise) / max(self.unit / _FIXED, 1.0)
+
+    def excess_limits(self, tables: Sequence[AuditTable]) -> list[Ints]:
+        """For each table, the misses beyond which the tail begins: twice their mean."""
+        return [np.rint(2 * self.mean * table.unit).astype(np.int64) for table in tables]
+
+
+class SideShares(NamedTuple):
+    """One side of many boxes: its share of the rows, the share it touches, and the error of its count."""
+
+    share: Floats
+    touched: Floats
+    error: Floats
+
+    def variance(self, wider: Floats, doubt: Floats) -> Floats:
+        """The variance of the weight of a row: of a part u of the rows it is u (1 - u)."""
+        signed = np.minimum(self.touched + doubt, 1.0) - self.share**2
+        return np.where(self.touched > self.share + 1e-12, np.maximum(signed, 1e-9), wider * (1 - wider))
+
+
+def _product(factors: Sequence[Floats]) -> Floats:
+    found = np.ones(1)
+    for factor in factors:
+        found = found * factor
+    return found
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ErrorModel:
+    """Mean misses by class of pairs and by the share of a box, from audits."""
+
+    audits: tuple[Audit, ...]
+
+    @cached_property
+    def widening(self) -> float:
+        """How much wider intervals are than those of normal misses, from the audit of the tail."""
+        tail = next((audit for audit in self.audits if audit.kind == TAIL), None)
+        if tail is None:
+            return 1.0
+        unit = max(tail.unit / _FIXED, 1.0)
+        doubt = float(tail.scale) / unit
+        weight = 1 / (1 + (doubt / _TAIL_DOUBT) ** 2)
+        heavy = weight * tail.noisy / unit + (1 - weight) * _USUAL_TAIL
+        width = _NORMAL_WIDTH + _TAIL_SLOPE * (heavy - _NORMAL_TAIL)
+        return min(_WIDEST, max(_NORMAL_WIDTH, width)) / _NORMAL_WIDTH
+
+    def mean_miss(self, kind: str, shares: Floats) -> Floats:
+        """The mean of |phi| for boxes of these shares: log-linear between the audits, and beyond them."""
+        audits = self._by_kind.get(kind) or self._by_kind.get(MEASURED) or self._by_kind.get(WEAK) or ()
+        points = sorted((audit.log_share / _FIXED, math.log(audit.mean)) for audit in audits)
+        places, values = np.array([p for p, _ in points]), np.array([v for _, v in points])
+        logs = np.log(np.maximum(shares, 1e-12))
+        found = np.interp(logs, places, values)
+        if places.size > 1:
+            slope = (values[-1] - values[0]) / max(places[-1] - places[0], 1e-3)
+            slope = min(_MOST_SLOPE, max(0.0, slope))
+            found += slope * (np.minimum(logs - places[0], 0.0) + np.maximum(logs - places[-1], 0.0))
+        return np.asarray(self.widening * np.exp(found))
+
+    def deviations(
+        self,
+        sides: Mapping[int, SideShares],
+        values: Floats,
+        pairs: Mapping[tuple[int, int], Floats],
+        kinds: Callable[[Columns], str],
+        rows: float,
+    ) -> Floats:
+        """Standard errors of boxes over two or more columns that the model expects to hold `values` rows.
+
+        What sides, pairs and triples of columns may miss, and the spread of whole rows. `pairs` has the
+        expected count of each pair of sides by itself, if there are more than two sides.
+        """
+        share = {c: np.clip(side.share, 1e-9, 1 - 1e-9) for c, side in sides.items()}
+        doubt = {c: np.minimum(side.error / rows, 1.0) for c, side in sides.items()}
+        wider = {c: np.clip(share[c] + doubt[c], 1e-9, 1 - 1e-9) for c in sides}
+        root = {c: np.sqrt(side.variance(wider[c], doubt[c])) for c, side in sides.items()}
+        variance = np.maximum(values, 1.0)
+        for column in sides:
+            others = _product([share[c] for c in sides if c != column])
+            slope = np.minimum(np.maximum(values / share[column], rows * others), rows)
+            variance = variance + (doubt[column] * slope) ** 2
+        for a, b in combinations(sorted(sides), 2):
+            miss = _MEAN_TO_SD * self.mean_miss(kinds((a, b)), wider[a] * wider[b])
+            size = miss * rows * root[a] * root[b]
+            if len(sides) > 2:
+                size = size * np.minimum(1.0, (values + 1) / (np.maximum(pairs[a, b], 0.0) + 1))
+            variance = variance + size**2
+        for triple in combinations(sorted(sides), 3):
+            miss = _MEAN_TO_SD * self.mean_miss(TRIPLES, _product([wider[c] for c in triple]))
+            rest = _product([wider[c] for c in sides if c not in triple])
+            variance = variance + (miss * rows * rest * _product([root[c] for c in triple])) ** 2
+        return np.asarray(_WIDTH * np.sqrt(variance))
+
+    @cached_property
+    def _by_kind(self) -> dict[str, list[Audit]]:
+        found: dict[str, list[Audit]] = {}
+        for audit in self.audits:
+            found.setdefault(audit.kind, []).append(audit)
+        return found

@@ -1,0 +1,317 @@
+"""A released table of many columns: views, noisy tables, audits, and the model that answers questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Final, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partita.answer import Answer
+from partita.arrays import Floats
+from partita.domain.axis import Axis
+from partita.errors import InvalidParameter
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.numbers import check_probability, freeze, integer
+from partita.public.axis.base import NoisySum, Parts
+from partita.public.axis.curve import Curve
+from partita.public.base import checkpoint
+from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
+from partita.public.boxes.plan import Corners
+from partita.public.tables.audits import MEASURED, STRONG, WEAK, Audit, AuditPlan, ErrorModel, SideShares
+from partita.public.tables.fit import TableFit
+from partita.public.tables.model import Columns, TableModel, all_pairs
+from partita.public.tables.sides import ColumnReader, Product, Side, find_constrained, join_terms
+
+_MOST_DENSE: Final = 3  # columns whose whole table is made for many boxes; more are contracted one by one
+_MOST_TABLES: Final = 2048  # tables of the model that stay in memory
+_CHUNK: Final = 4096  # boxes that are answered together
+FIXED: Final = 2**10
+"""Counts of the model are stored in units of one over this."""
+
+
+class Look(NamedTuple):
+    """A noisy sum of the misfits of some pairs, which one row changes by at most `number`."""
+
+    number: int
+    noisy: int
+    scale: Fraction
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GraphRelease(BoxRelease):
+    """Views of all columns, tables of some of them together, and a model that is fitted to both.
+
+    A question about one column is answered by its view, or by all tables that hold it if these tell more.
+    Others are answered by the model; `basis` says whether their columns were measured together. `strong` has
+    the pairs that depend on each other according to the model without having been measured.
+    """
+
+    kind: ClassVar[str] = "graph"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"graph": ("MSM19", "QYL14", "ZCPSX17")}
+    max_series: ClassVar[int] = 8
+    max_series_per_level: ClassVar[int] = 8
+
+    axes: tuple[Axis, ...] = field(init=False)
+    fit: TableFit
+    total: int
+    total_scale: Fraction
+    looks: tuple[Look, ...]
+    choosing: Fraction
+    audits: tuple[Audit, ...]
+    strong: frozenset[tuple[int, int]]
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, axes=self.fit.axes)
+
+    @classmethod
+    def of(cls, fit: TableFit, **released: Any) -> GraphRelease:
+        """The release of a fit, with the counts of its model rounded as they are stored."""
+        rounded = tuple(np.rint(table * FIXED) / FIXED for table in fit.model.tables)
+        model = TableModel(fit.model.tree, rounded, fit.model.total)
+        strong = frozenset(pair for pair, kind in AuditPlan(fit).kinds.items() if kind == STRONG)
+        kept = TableFit(views=fit.views, bins=fit.bins, rows=fit.rows, tables=fit.tables, model=model)
+        return cls(fit=kept, strong=strong, **released)
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: the total, views, tables, looks, choices and audits."""
+        tables = sum((1 / table.scale for table in self.fit.tables), Fraction(0))
+        views = sum((view.spent for view in self.fit.views), Fraction(0))
+        looks = sum((look.number / look.scale for look in self.looks), Fraction(0))
+        audits = sum((audit.spent for audit in self.audits), Fraction(0))
+        return 1 / self.total_scale + views + tables + looks + self.choosing + audits
+
+    @property
+    def story(self) -> str:
+        """How many tables were measured, and how many pairs of columns they hold."""
+        tables, pairs = self.fit.tables, len(all_pairs(range(len(self.axes))))
+        wide = sum(len(table.columns) > 2 for table in tables)
+        together = f"{wide} of them of three or more columns" if wide else "all of two columns"
+        return (
+            f"Beside a view of each column it measured {len(tables)} tables, {together}; they hold "
+            f"{len(self.fit.pairs)} of {pairs} pairs. A model joins them, and {len(self.audits)} audits "
+            "measured how far it is from the rows."
+        )
+
+    def answer(self, *terms: BoxTerm) -> Answer:
+        """The signed sum of the terms as one linear question."""
+        products = join_terms(check_terms(terms, self.axes), [axis.width for axis in self.axes])
+        found = [self._answer(each) if each.sign > 0 else -self._answer(each) for each in products]
+        return found[0] if len(found) == 1 else Answer.together(found) if found else Answer.exact(0.0)
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        """The value of each box."""
+        low, high = check_boxes(lows, highs, self.axes)
+        values = np.empty(len(low))
+        for columns, rows in self._by_columns(low, high):
+            values[rows] = self._values(columns, low[rows], high[rows])
+        return values
+
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard error of each box, or of the sums of some."""
+        low, high = check_boxes(lows, highs, self.axes)
+        if parts > 1:
+            boxes = [BoxTerm(tuple(a), tuple(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+            questions = (boxes[start : start + parts] for start in range(0, len(boxes), parts))
+            return np.array([self.answer(*each).error for each in questions])
+        errors = np.empty(len(low))
+        for columns, rows in self._by_columns(low, high):
+            errors[rows] = self._errors(columns, low[rows], high[rows])
+        return errors
+
+    def error(self, beta: float) -> float:
+        """No box misses the truth by more than there are rows: nothing closer holds for all boxes at once.
+
+        The bounds of one answer, `worst`, are closer, as views bound its sides.
+        """
+        return self._most_rows(float(check_probability(beta)))
+
+    def along(self, axis: int, box: BoxTerm) -> Curve:
+        """Cumulative counts along one axis, of what lies in the box on the others."""
+        number = integer(axis, "axis", low=0, high=len(self.axes) - 1)
+        ((low, high, _),) = check_terms([box], self.axes)
+        lows, highs = (np.array([ends], np.uint64) for ends in (low, high))
+        (constrained,) = find_constrained(lows, highs, [each.width for each in self.axes])
+        others = [column for column in np.flatnonzero(constrained).tolist() if column != number]
+        if not others:
+            return self.fit.curves[number]
+        weights = {c: self.readers[c].weights(lows[:, c], highs[:, c])[0] for c in others}
+        return self.readers[number].spread(self.fit.model.table((number,), weights))
+
+    def region(self, region: Region, box: BoxTerm) -> Answer:
+        """Refused: the model has no boxes that a region could cut."""
+        rule = "must be of columns that a tree of boxes holds together"
+        fix = "publish these columns as a view of their own: views=[(...)]"
+        raise InvalidParameter("region", rule, given="columns of a table release", fix=fix)
+
+    def points(self, rows: int) -> Corners:
+        """Positions of synthetic rows, drawn down the junction tree: a function of the release."""
+        from partita.public.tables.synthesis import draw_rows
+
+        return draw_rows(self.fit.model, self.readers, integer(rows, "rows", low=0))
+
+    def basis(self, columns: Iterable[int]) -> str:
+        """What an answer about these columns rests on."""
+        wanted = set(columns)
+        if len(wanted) < 2 or any(wanted <= set(table.columns) for table in self.fit.tables):
+            return "measured"
+        return "inferred" if len(wanted) == 2 else "order 3+"
+
+    @cached_property
+    def dependence(self) -> Floats:
+        """How far each pair of columns is from independence in the model, from 0 to 1: a symmetric matrix."""
+        plan, found = AuditPlan(self.fit), np.zeros((len(self.axes), len(self.axes)))
+        for one, other in all_pairs(range(len(self.axes))):
+            found[one, other] = found[other, one] = min(1.0, plan.dependence((one, other)))
+        return found
+
+    @cached_property
+    def readers(self) -> list[ColumnReader]:
+        """How each column is read."""
+        fit = self.fit
+        facts_of = zip(fit.views, fit.bins, fit.curves, fit.masses, strict=True)
+        columns = zip(facts_of, fit.combined, strict=True)
+        return [ColumnReader(*facts, *combined) for facts, combined in columns]
+
+    def _answer(self, product: Product) -> Answer:
+        """How many rows lie in some runs of every column that is asked for."""
+        sides = {column: self.readers[column].side(runs) for column, runs in product.runs.items()}
+        if not sides:
+            return self._total
+        if len(sides) == 1:
+            return next(iter(sides.values())).alone
+        value = float(self.fit.model.table((), {c: side.weights for c, side in sides.items()}))
+        least = 0.0 if all(side.positive for side in sides.values()) else -np.inf
+        return Answer(
+            value,
+            lambda: self._error(sides, value),
+            lambda beta: self._bounds(sides, beta),
+            least,
+            self.basis(sides),
+        )
+
+    @cached_property
+    def _total(self) -> Answer:
+        total = NoisySum(self.total, {(1, self.total_scale): 1}).answer(0.0)
+        combined = Answer.combined([*(view.answer(view.everything) for view in self.fit.views), total])
+        return Answer(self.fit.rows, combined.spread, combined.bounds, 0.0, "measured")
+
+    def _error(self, sides: Mapping[int, Side], value: float) -> float:
+        shares = {
+            c: SideShares(*(np.array([each]) for each in (side.share, side.touched, side.alone.error)))
+            for c, side in sides.items()
+        }
+        pairs = {}
+        for pair in all_pairs(tuple(sides)) if len(sides) > 2 else ():
+            weights = {c: sides[c].weights[None, :] for c in pair}
+            pairs[pair] = self._expected(weights)
+        found = self._misses.deviations(shares, np.array([value]), pairs, self._kind, self.fit.rows)
+        return float(found[0])
+
+    def _bounds(self, sides: Mapping[int, Side], beta: float) -> tuple[float, float]:
+        """A box lies in each of its sides, and together they leave out at most what each leaves out."""
+        if not all(side.positive for side in sides.values()):
+            return -self._most_rows(beta), self._most_rows(beta)
+        part = beta / (len(sides) + 1)
+        ends = [side.alone.bounds(part) for side in sides.values()]
+        least = sum(max(0.0, low) for low, _ in ends) - (len(sides) - 1) * self._most_rows(part)
+        return max(0.0, least), min(high for _, high in ends)
+
+    def _most_rows(self, beta: float) -> float:
+        """No more rows are there, except with probability beta."""
+        return self._total.bounds(beta)[1]
+
+    def _by_columns(self, low: Corners, high: Corners) -> Iterator[tuple[Columns, NDArray[np.intp]]]:
+        """The rows of boxes that constrain the same columns, some at a time."""
+        constrained = find_constrained(low, high, [axis.width for axis in self.axes])
+        patterns, which = np.unique(constrained, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == number)
+            for start in range(0, rows.size, _CHUNK):
+                checkpoint()
+                yield tuple(np.flatnonzero(pattern).tolist()), rows[start : start + _CHUNK]
+
+    def _values(self, columns: Columns, low: Corners, high: Corners) -> Floats:
+        if not columns:
+            return np.full(len(low), self.fit.rows)
+        if len(columns) == 1:
+            return self._alone(columns[0], low, high)[0]
+        return self._expected(self._weights(columns, low, high))
+
+    def _errors(self, columns: Columns, low: Corners, high: Corners) -> Floats:
+        if not columns:
+            return np.full(len(low), self._total.error)
+        if len(columns) == 1:
+            return self._alone(columns[0], low, high)[1]
+        weights = self._weights(columns, low, high)
+        shares = {}
+        for column, each in weights.items():
+            share = each @ self.fit.masses[column] / max(float(self.fit.masses[column].sum()), 1e-9)
+            shares[column] = SideShares(share, share, self._alone(column, low, high)[1])
+        pairs = {}
+        for pair in all_pairs(columns) if len(columns) > 2 else ():
+            pairs[pair] = self._expected({c: weights[c] for c in pair})
+        return self._misses.deviations(shares, self._expected(weights), pairs, self._kind, self.fit.rows)
+
+    def _alone(self, column: int, low: Corners, high: Corners) -> tuple[Floats, Floats]:
+        return self.readers[column].alone(low[:, column], high[:, column])
+
+    def _weights(self, columns: Columns, low: Corners, high: Corners) -> dict[int, Floats]:
+        return {c: self.readers[c].weights(low[:, c], high[:, c]) for c in columns}
+
+    def _expected(self, weights: Mapping[int, Floats]) -> Floats:
+        """The model's count of many boxes, given by the weights of bins along their sides: boxes by bins."""
+        columns = tuple(sorted(weights))
+        if len(columns) > _MOST_DENSE:
+            rows = range(len(weights[columns[0]]))
+            return np.array(
+                [float(self.fit.model.table((), {c: weights[c][r] for c in columns})) for r in rows]
+            )
+        table = self._table(columns)
+        found = weights[columns[0]] @ table.reshape(table.shape[0], -1)
+        for column in columns[1:]:
+            apart = found.reshape(len(found), weights[column].shape[1], -1)
+            found = np.einsum("qk,qkr->qr", weights[column], apart)
+        return np.asarray(found[:, 0])
+
+    def _table(self, columns: Columns) -> Floats:
+        """The model's table of few columns; those that were made stay in memory, up to a number."""
+        if columns not in self._tables:
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            self._tables[columns] = self.fit.model.table(columns)
+        return self._tables[columns]
+
+    @cached_property
+    def _tables(self) -> dict[Columns, Floats]:
+        return {}
+
+    @cached_property
+    def _misses(self) -> ErrorModel:
+        return ErrorModel(self.audits)
+
+    def _kind(self, pair: Columns) -> str:
+        """The class of a pair in audits."""
+        if pair in self.fit.pairs:
+            return MEASURED
+        return STRONG if pair in self.strong else WEAK
+
+    def parts(self) -> Parts:
+        """Everything that was released, taken apart for a file."""
+        from partita.public.tables.file import encode_graph
+
+        return encode_graph(self)
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        from partita.public.tables.file import read_graph
+
+        return cls(**read_graph(parts), guarantee=guarantee)

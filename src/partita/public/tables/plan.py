@@ -1,0 +1,402 @@
+"""How a table release spends epsilon and which bins, grids and views it measures: public rules.
+
+Everything here is a function of public parameters and released numbers. Constants were chosen on Adult and on
+made-up surveys; benchmarks/README.md has the figures, also of tables that nothing was chosen on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Final, final
+
+import numpy as np
+
+from partita.arrays import Bools, Floats, Ints, UInts
+from partita.domain.axis import Axis
+from partita.public.axis.curve import Curve
+from partita.public.base import checkpoint
+from partita.public.bounds import laplace_variance
+from partita.public.boxes.base import BoxRelease
+from partita.public.boxes.bins import AxisBins
+from partita.public.boxes.grid import GridRelease
+from partita.public.tables.model import Columns, NoisyTable, all_pairs
+
+_UNITS: Final = 2**20  # shares of epsilon are multiples of one over this, rounded down
+
+TOTAL_SHARE: Final = Fraction(1, 100)
+_LOOKS, _CHOOSING, _AUDITS = 0.02, 0.08, 0.04
+_VIEWS_AT, _VIEWS_RHO, _FEWEST_VIEWS, _MOST_VIEWS = 0.33, 73.0, 0.2, 0.7
+"""Views have .33 (73 / rho)^(1/3) of epsilon, from .2 to .7; rho is rows times epsilon for each cell."""
+
+_COVERED_VIEWS: Final = 0.1
+"""Of epsilon for views if wider views cover all pairs: those tell single columns, too."""
+
+_WEIGHED_CELLS: Final = 4096  # no view weighs more than one of so many cells
+TREE_SHARE: Final = 0.45  # of the epsilon of pairs, for the spanning tree if more pairs follow
+
+SMALL: Final = 8  # columns of so many cells are not joined, and are covered by views of several columns
+_FEWEST_COVERED: Final = 6  # columns: fewer have few pairs
+_MOSTLY: Final = 0.7  # of all pairs must be among small columns for a cover
+_COVER_CELLS: Final = (16, 32, 64, 128, 256)  # cells of a view of a cover: the best limit is searched
+_COVER_TRIES: Final = 6
+_COVER_GAIN: Final = 0.4  # error of pairs after the fit over that of raw views, on made-up surveys
+_COVER_WORTH: Final = 0.1  # of all rows: a cover that errs by more tells less than independence
+
+BINS_TOGETHER: Final = 32  # most bins of a column where sets of columns are named together
+_BINS, _MANY_BINS, _RICH = 32, 64, 2e5  # most bins of a column: more where rows times epsilon are many
+GRAIN: Final = 3.5  # rows times epsilon for each cell of a pair: finer cells are noise
+_PIECES_FROM, _PIECES_TO = 20, 4096  # cells of ordered columns that are smoothed by constant pieces
+_PIECE_PRICE: Final = 8.0  # times the variance scale, for each constant piece
+_CLEAR: Final = 4.5  # standard errors: a special cell with less counts as empty in the model; most are empty
+_PAIR_CELLS: Final = 1000  # no pair weighs more than one of so many cells
+_MOST_LATER: Final = 3  # times the number of columns: pairs beyond the spanning tree
+
+
+def share(part: float) -> Fraction:
+    """A part of epsilon, rounded down.
+
+    >>> share(0.1) <= Fraction(1, 10)
+    True
+    """
+    return Fraction(math.floor(part * _UNITS), _UNITS)
+
+
+def split(whole: Fraction, weights: Sequence[float]) -> list[Fraction]:
+    """A share of epsilon in parts by weight, each rounded down.
+
+    >>> split(Fraction(1, 2), [1.0, 3.0])
+    [Fraction(1, 8), Fraction(3, 8)]
+    """
+    return [whole * share(weight / sum(weights)) for weight in weights]
+
+
+@final
+@dataclass(frozen=True)
+class Shares:
+    """The parts of epsilon: one for each view, and one for each later step; they add up to at most one.
+
+    `cover` says that wider views cover all pairs of small columns. `pairs` is for them and for chosen pairs.
+    """
+
+    views: tuple[Fraction, ...]
+    look: Fraction
+    choosing: Fraction
+    audits: Fraction
+    pairs: Fraction
+    cover: bool
+
+    @staticmethod
+    def of(axes: Sequence[Axis], rate: float, total: int) -> Shares:
+        """The parts for about `total` rows; `rate` is epsilon for each row by which neighbours differ."""
+        cells = [min(axis.width, _WEIGHED_CELLS) for axis in axes]
+        rows = max(1.0, total * rate)
+        cover = _is_covered(axes, rows)
+        rho = rows / sum(cells)
+        wanted = min(_MOST_VIEWS, max(_FEWEST_VIEWS, _VIEWS_AT * (_VIEWS_RHO / rho) ** (1 / 3)))
+        whole = cover and all(axis.size <= SMALL for axis in axes)
+        choosing = share(0.0 if whole else _CHOOSING)
+        look, audits = share(0.0 if whole else _LOOKS / 2), share(_AUDITS)
+        views = split(share(_COVERED_VIEWS if cover else wanted), [math.sqrt(each) for each in cells])
+        rest = 1 - TOTAL_SHARE - sum(views) - 2 * look - choosing - audits
+        return Shares(tuple(views), look, choosing, audits, rest, cover)
+
+
+def _is_covered(axes: Sequence[Axis], rows: float) -> bool:
+    """Whether views of several columns tell pairs of small columns better than chosen pairs do."""
+    small = [place for place, axis in enumerate(axes) if axis.size <= SMALL]
+    among = len(all_pairs(small)) / max(1, len(all_pairs(range(len(axes)))))
+    if len(small) < _FEWEST_COVERED or among < _MOSTLY:
+        return False
+    cover = find_cover(small, [max(2, axis.size) for axis in axes])
+    rest = 1 - _COVERED_VIEWS - _AUDITS - float(TOTAL_SHARE)
+    return (
+        _COVER_GAIN * cover_error(cover, [max(2, axis.size) for axis in axes]) / (among * rest)
+        <= _COVER_WORTH * rows
+    )
+
+
+# Views of several columns that hold every pair of small columns [Qardaji, Yang and Li 2014].
+
+
+def find_cover(columns: Sequence[int], sizes: Sequence[int]) -> list[Columns]:
+    """Sets of columns with few cells each that hold every pair: the best of a greedy search.
+
+    >>> find_cover([0, 1, 2], [2, 2, 2])
+    [(0, 1, 2)]
+    """
+    found = [_cover(columns, sizes, limit, salt) for limit in _COVER_CELLS for salt in range(_COVER_TRIES)]
+    return min(found, key=lambda cover: cover_error(cover, sizes))
+
+
+def cover_error(cover: Sequence[Columns], sizes: Sequence[int]) -> float:
+    """The mean error of a pair, as a sum over its cells, if each set has an equal part of one epsilon."""
+    precision: dict[tuple[int, int], float] = {}
+    for columns in cover:
+        cells = math.prod(sizes[column] for column in columns)
+        for pair in combinations(columns, 2):
+            precision[pair] = precision.get(pair, 0.0) + sizes[pair[0]] * sizes[pair[1]] / cells
+    errors = [sizes[a] * sizes[b] / math.sqrt(weight) for (a, b), weight in precision.items()]
+    return len(cover) * sum(errors) / max(1, len(errors))
+
+
+def _cover(columns: Sequence[int], sizes: Sequence[int], limit: int, salt: int) -> list[Columns]:
+    """Sets that take in, one after the other, what holds most pairs that are not held yet."""
+    open_pairs, cover = set(all_pairs(columns)), list[Columns]()
+    while open_pairs:
+        checkpoint()
+        degree = {column: sum(column in pair for pair in open_pairs) for column in columns}
+        first = max(
+            sorted(open_pairs), key=lambda p: degree[p[0]] + degree[p[1]] + _tie(p[0] + 41 * p[1], salt)
+        )
+        chosen, cells = list(first), sizes[first[0]] * sizes[first[1]]
+        while True:
+            gains = {
+                column: sum(tuple(sorted((column, each))) in open_pairs for each in chosen)
+                for column in columns
+                if column not in chosen and cells * sizes[column] <= limit
+            }
+            worth = {
+                column: (gain + _tie(column, salt) / 2) / math.log(sizes[column])
+                for column, gain in gains.items()
+                if gain
+            }
+            if not worth:
+                break
+            best = max(worth, key=lambda column: (worth[column], -column))
+            chosen.append(best)
+            cells *= sizes[best]
+        cover.append(tuple(sorted(chosen)))
+        open_pairs -= set(combinations(cover[-1], 2))
+    return cover
+
+
+def _tie(number: int, salt: int) -> float:
+    """A fixed number in [0, 1) that breaks ties in another way for each salt."""
+    return (number * 7919 + salt * 104729) * 2654435761 % 2**32 / 2**32
+
+
+# Views of single columns, and bins of like mass.
+
+
+def estimate_curve(view: BoxRelease, total: float) -> Curve:
+    """The rows along a column: never negative, with this total; ordered columns are smoothed by pieces."""
+    (axis,) = view.axes
+    if not isinstance(view, GridRelease):
+        curve = view.along(0, view.everything)
+        return Curve(curve.ends, curve.counts * (total / curve.total) if curve.total > 0 else curve.counts)
+    noisy = view.noisy.astype(np.float64)
+    special = np.ones(axis.width, np.bool_)
+    special[axis.before : axis.before + axis.size] = False
+    noisy[special & (noisy < _CLEAR * math.sqrt(laplace_variance(view.scale)))] = 0.0
+    if not axis.labels and _PIECES_FROM <= axis.size <= _PIECES_TO:
+        noisy = (noisy + _fit_pieces(noisy, _PIECE_PRICE * float(view.scale) ** 2)) / 2
+    return Curve(np.arange(axis.width, dtype=np.uint64), project_on_total(noisy, total))
+
+
+def project_on_total(values: Floats, total: float) -> Floats:
+    """The nearest numbers >= 0 with this sum.
+
+    >>> project_on_total(np.array([3.0, -1.0, 1.0]), 2.0).tolist()
+    [2.0, 0.0, 0.0]
+    """
+    falling = np.sort(values)[::-1]
+    above = np.cumsum(falling) - max(total, 1.0)
+    last = np.flatnonzero(falling - above / np.arange(1, values.size + 1) > 0)[-1]
+    return np.asarray(np.maximum(values - above[last] / (last + 1), 0.0))
+
+
+def _fit_pieces(values: Floats, price: float) -> Floats:
+    """Least squares by constant pieces, each at a price: exact, by dynamic programming."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    squares = np.concatenate([[0.0], np.cumsum(values**2)])
+    best, begins = np.zeros(values.size + 1), np.zeros(values.size + 1, np.intp)
+    for end in range(1, values.size + 1):
+        lengths = end - np.arange(end)
+        costs = best[:end] + squares[end] - squares[:end] - (sums[end] - sums[:end]) ** 2 / lengths + price
+        begins[end] = costs.argmin()
+        best[end] = costs[begins[end]]
+    fitted, end = np.empty(values.size), values.size
+    while end > 0:
+        begin = int(begins[end])
+        fitted[begin:end] = (sums[end] - sums[begin]) / (end - begin)
+        end = begin
+    return fitted
+
+
+def find_bins(
+    view: BoxRelease, curve: Curve, share_of_pair: float, rows: float, most_bins: int | None = None
+) -> AxisBins:
+    """Bins of like mass: neighbours of an ordered column, or labels of like mass, are joined.
+
+    `share_of_pair` is about the epsilon of a pair: a bin has enough rows to be seen beside its noise.
+    """
+    (axis,) = view.axes
+    most = most_bins or (_MANY_BINS if rows >= _RICH else _BINS)
+    least = GRAIN / share_of_pair / 4
+    if axis.size <= SMALL and isinstance(view, GridRelease):
+        return _small_bins(view)
+    if axis.labels:
+        return AxisBins.from_lookup(join_like(curve.counts, least, most))
+    ends, counts = _cut_pieces(curve, max(least, curve.total / most))
+    return AxisBins.from_edges(ends[_last_of_each(join_neighbours(counts, least, most))])
+
+
+def _small_bins(view: GridRelease) -> AxisBins:
+    """A bin for each cell of a small column; special cells that are not clearly there join the nearest cell."""
+    (axis,) = view.axes
+    ordinary = np.arange(axis.width) - axis.before
+    clear = view.noisy >= _CLEAR * math.sqrt(laplace_variance(view.scale))
+    kept = np.flatnonzero(((ordinary >= 0) & (ordinary < axis.size)) | clear)
+    return AxisBins.from_edges(np.append(kept[1:] - 1, axis.width - 1))
+
+
+def _cut_pieces(curve: Curve, most: float) -> tuple[UInts, Floats]:
+    """The pieces of a curve; long ones with more rows than `most` are cut evenly."""
+    spans = (curve.ends - curve.starts).astype(np.float64) + 1.0
+    parts = np.minimum(np.maximum(1.0, np.ceil(curve.counts / max(most, 1e-9))), spans).astype(np.int64)
+    if int(parts.max(initial=1)) == 1:
+        return curve.ends, curve.counts
+    piece = np.repeat(np.arange(parts.size), parts)
+    within = np.arange(piece.size) - np.repeat(np.cumsum(parts) - parts, parts) + 1
+    lengths = (curve.ends - curve.starts)[piece] + np.uint64(1)
+    cuts = (within * (lengths.astype(np.float64) / parts[piece])).astype(np.uint64)
+    whole = within == parts[piece]
+    ends = np.where(
+        whole, curve.ends[piece], curve.starts[piece] + np.maximum(cuts, np.uint64(1)) - np.uint64(1)
+    )
+    return ends, curve.counts[piece] / parts[piece]
+
+
+def _last_of_each(groups: Ints) -> Bools:
+    return np.append(groups[1:] != groups[:-1], True)
+
+
+def join_neighbours(mass: Floats, least: float, most: int) -> Ints:
+    """The group of each of some cells in order: neighbours are joined up to `least`; heavy cells stay alone.
+
+    >>> join_neighbours(np.array([5.0, 1.0, 1.0, 3.0]), 3.0, 4).tolist()
+    [0, 1, 1, 2]
+    """
+    return _join(mass, np.arange(mass.size), least, most)
+
+
+def join_like(mass: Floats, least: float, most: int) -> Ints:
+    """The same for cells in no order: the lightest are joined."""
+    return _join(mass, np.argsort(-mass, kind="stable"), least, most)
+
+
+def _join(mass: Floats, order: Ints, least: float, most: int) -> Ints:
+    limit = max(least, float(mass.sum()) / most if mass.size > most else 0.0)
+    groups, group, held = np.zeros(mass.size, np.int64), 0, 0.0
+    for cell in order.tolist():
+        weight = float(mass[cell])
+        if held > 0 and (held >= limit or (weight >= limit and held >= limit / 3)):
+            group, held = group + 1, 0.0
+        groups[cell] = group
+        held += weight
+    if held < limit / 3 and group:
+        groups[groups == group] = group - 1
+    return groups
+
+
+# Grids of pairs, and how many pairs the data can tell.
+
+
+def find_grid(
+    masses: Sequence[Floats], labels: Sequence[bool], epsilon: float, total: float
+) -> tuple[Ints | None, ...]:
+    """Groups of the bins of some columns that have about as many cells as this epsilon can tell."""
+    wanted = _grid_sizes([mass.size for mass in masses], max(2.0 ** len(masses), total * epsilon / GRAIN))
+    groups: list[Ints | None] = []
+    for mass, label, number in zip(masses, labels, wanted, strict=True):
+        if mass.size <= number:
+            groups.append(None)
+            continue
+        join = join_like if label else join_neighbours
+        joined = join(mass, total / max(2.0, number), max(2, int(number)))
+        groups.append(None if int(joined.max()) + 1 == mass.size else joined)
+    return tuple(groups)
+
+
+def _grid_sizes(sizes: Sequence[int], cells: float) -> list[float]:
+    """The number of groups of each column: small columns keep all bins, the others share the cells.
+
+    >>> _grid_sizes([2, 30, 50], 200.0), _grid_sizes([2, 3], 200.0)
+    ([2.0, 10.0, 10.0], [2.0, 3.0])
+    """
+    wanted = [float(size) for size in sizes]
+    for left, place in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
+        root = cells ** (1 / (len(sizes) - left))
+        wanted[place] = min(wanted[place], root)
+        cells /= wanted[place]
+    return wanted
+
+
+def pair_weights(masses: Sequence[Floats], sets: Sequence[Columns]) -> list[float]:
+    """How epsilon is divided among tables: by the root of their cells."""
+    cells = [math.prod(masses[column].size for column in columns) for columns in sets]
+    return [math.sqrt(min(each, _PAIR_CELLS)) for each in cells]
+
+
+def count_carried(misfit: float, cells: float, epsilon: float) -> int:
+    """How many pairs are worth measuring with this epsilon: their misfit over the noise of one table."""
+    return max(1, round(epsilon * max(0.0, misfit) / max(1.0, cells)))
+
+
+def most_later(columns: int) -> int:
+    """The most pairs beyond a spanning tree."""
+    return _MOST_LATER * (columns - 1)
+
+
+def combine_masses(
+    views: Sequence[tuple[Floats, Floats]], measured: Sequence[NoisyTable]
+) -> list[tuple[Floats, Floats]]:
+    """The estimate of each bin of each column, from its view and all tables, and its variance.
+
+    `views` has the counts of bins by the views, and their variances.
+    """
+    found = []
+    for column, (values, variances) in enumerate(views):
+        precision, weighted = 1 / variances, values / variances
+        for table in measured:
+            place = table.columns.index(column) if column in table.columns else -1
+            if place >= 0 and table.groups[place] is None:
+                alone = table.onto((column,))
+                precision, weighted = precision + 1 / alone.variance, weighted + alone.values / alone.variance
+        found.append((weighted / precision, 1 / precision))
+    return found
+
+
+def bin_masses(curve: Curve, bins: AxisBins) -> Floats:
+    """The rows in each bin along a curve."""
+    if bins.edges is not None:
+        return np.diff(curve.upto(bins.edges), prepend=0.0)
+    positions = np.arange(bins.width, dtype=np.uint64)
+    return np.bincount(bins.of(positions), curve.between(positions, positions), bins.number).astype(
+        np.float64
+    )
+
+
+def bin_counts(view: BoxRelease, bins: AxisBins) -> tuple[Floats, Floats]:
+    """The noisy count of each bin by the view of its column, and the variance of each."""
+    if isinstance(view, GridRelease):
+        which = bins.of(np.arange(bins.width, dtype=np.uint64))
+        values = np.bincount(which, view.noisy.astype(np.float64), bins.number).astype(np.float64)
+        return values, bins.sizes.astype(np.float64) * laplace_variance(view.scale)
+    lows, highs = (each[:, None] for each in bins.spans)
+    return view.counts(lows, highs), np.maximum(view.errors(lows, highs), 1e-6) ** 2
+
+
+def predict_graph_error(axes: Sequence[Axis], rate: float, rows: int) -> float:
+    """About the root-mean-square error of a random box of two columns.
+
+    What pairs that are not measured miss, and the noise of the others: fitted to Adult and made-up surveys.
+    """
+    shares = Shares.of(axes, rate, max(1, rows))
+    pairs = len(axes) * (len(axes) - 1) / 2
+    noise = math.sqrt(min(pairs, 3.0 * len(axes))) / max(1e-9, float(shares.pairs) * rate)
+    return min(float(rows) / 4 + 1.0, noise + 0.02 * rows / (1.0 + math.sqrt(rows * rate) / 100.0))

@@ -1,0 +1,225 @@
+"""The sides of a box over columns of a table: weights of bins, shares of rows, counts of one column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias, final
+
+import numpy as np
+
+from partita.answer import Answer, least_sum
+from partita.arrays import Bools, Floats, UInts
+from partita.lazy import cached_property
+from partita.public.axis.curve import Curve
+from partita.public.bounds import overlay_runs
+from partita.public.boxes.base import BoxRelease, BoxTerm
+from partita.public.boxes.bins import AxisBins
+
+Runs: TypeAlias = tuple[tuple[int, int, int], ...]
+"""The first and the last position of runs that do not overlap, each with the factor +1 or -1."""
+
+_ALIGNED = 1e-9
+_ONE = np.uint64(1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Some runs of positions of one column: the weight of each of its bins, and its count by itself.
+
+    `share` is the part of the rows, with signs, and `touched` the part that any run holds.
+    """
+
+    weights: Floats
+    share: float
+    touched: float
+    alone: Answer
+
+    @property
+    def positive(self) -> bool:
+        """Whether nothing is taken away."""
+        return self.alone.least == 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ColumnReader:
+    """One column of a table: its view, bins, the rows along it, and what all tables tell about its bins.
+
+    `combined` and `variances` are the unbiased estimate of each bin and its variance; `mass` is not negative.
+    """
+
+    view: BoxRelease
+    bins: AxisBins
+    curve: Curve
+    mass: Floats
+    combined: Floats
+    variances: Floats
+
+    def side(self, runs: Runs) -> Side:
+        """The side of some runs."""
+        lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
+        signs, parts = np.array([run[2] for run in runs], np.float64), self.weights(lows, highs)
+        weights, touched = signs @ parts, np.abs(signs) @ parts
+        rows = max(float(self.mass.sum()), 1e-9)
+        return Side(
+            weights, float(weights @ self.mass) / rows, float(touched @ self.mass) / rows, self.answer(runs)
+        )
+
+    def answer(self, runs: Runs) -> Answer:
+        """The count of some runs: by the view, or by all tables if these tell more about whole bins."""
+        terms = [BoxTerm((low,), (high,), sign) for low, high, sign in runs]
+        view = self.view.answer(*terms)
+        lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
+        weights = np.array([run[2] for run in runs], np.float64) @ self.weights(lows, highs)
+        least = least_sum(run[2] for run in runs)
+        deviation = float(np.sqrt(self._variance(weights)))
+        if not _is_whole(weights) or view.error <= deviation:
+            return Answer(view.value, view.spread, view.bounds, least, "measured")
+        return Answer(float(weights @ self.combined), lambda: deviation, view.bounds, least, "measured")
+
+    def alone(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats]:
+        """The values and the errors that `answer` gives for many single runs."""
+        values, errors = (of(lows[:, None], highs[:, None]) for of in (self.view.counts, self.view.errors))
+        weights = self.weights(lows, highs)
+        whole = np.abs(weights - np.rint(weights)).max(axis=1, initial=0.0) < _ALIGNED
+        deviations = np.sqrt(weights**2 @ self.variances)
+        better = whole & (deviations < errors)
+        return np.where(better, weights @ self.combined, values), np.where(better, deviations, errors)
+
+    def weights(self, lows: UInts, highs: UInts) -> Floats:
+        """The part of the rows of each bin that lies in each range: ranges by bins."""
+        if self.bins.edges is None:
+            upto = self._label_sums
+            return np.asarray(upto[highs.astype(np.intp) + 1] - upto[lows.astype(np.intp)])
+        first, last = self.bins.spans
+        below = np.where(lows > 0, self.curve.upto(np.where(lows > 0, lows - _ONE, lows)), 0.0)
+        inside = np.minimum(self.curve.upto(highs)[:, None], self._ends) - np.maximum(
+            below[:, None], self._starts
+        )
+        held = self._ends - self._starts
+        share = np.divide(np.maximum(inside, 0.0), held, out=np.zeros_like(inside), where=held > _ALIGNED)
+        empty = held <= _ALIGNED
+        if empty.any():
+            overlap_last = np.minimum(highs[:, None], last[empty])
+            overlap_first = np.maximum(lows[:, None], first[empty])
+            there = overlap_last >= overlap_first
+            cells = np.where(there, overlap_last - np.where(there, overlap_first, overlap_last), 0).astype(
+                np.float64
+            )
+            share[:, empty] = np.where(there, (cells + 1.0) / self.bins.sizes[empty].astype(np.float64), 0.0)
+        whole = (lows[:, None] <= first) & (highs[:, None] >= last)
+        return np.asarray(np.where(whole, 1.0, np.minimum(share, 1.0)))
+
+    def spread(self, held: Floats) -> Curve:
+        """Rows in each bin as rows along the positions of the column."""
+        if self.bins.edges is None:
+            positions = np.arange(self.bins.width, dtype=np.uint64)
+            return Curve(positions, held[self.bins.of(positions)] * self._label_shares)
+        ends = np.union1d(self.curve.ends, self.bins.edges).astype(np.uint64)
+        starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1] + _ONE])
+        which = self.bins.of(ends)
+        within = self.weights(starts, ends)[np.arange(ends.size), which]
+        return Curve(ends, held[which] * within)
+
+    def _variance(self, weights: Floats) -> float:
+        return float(weights**2 @ self.variances)
+
+    @cached_property
+    def _ends(self) -> Floats:
+        return self.curve.upto(self.bins.spans[1])
+
+    @cached_property
+    def _starts(self) -> Floats:
+        return np.concatenate([np.zeros(1), self._ends[:-1]])
+
+    @cached_property
+    def _label_shares(self) -> Floats:
+        """The part of the rows of its bin that each label has; labels of an empty bin have equal parts."""
+        which = self.bins.of(np.arange(self.bins.width, dtype=np.uint64))
+        counts = self.curve.between(*(2 * (np.arange(self.bins.width, dtype=np.uint64),)))
+        held = np.bincount(which, counts, self.bins.number)[which]
+        even = 1.0 / self.bins.sizes.astype(np.float64)[which]
+        return np.asarray(np.where(held > _ALIGNED, counts / np.where(held > _ALIGNED, held, 1.0), even))
+
+    @cached_property
+    def _label_sums(self) -> Floats:
+        """For each bin the part of its rows in all labels before each."""
+        parts = np.zeros((self.bins.width + 1, self.bins.number))
+        which = self.bins.of(np.arange(self.bins.width, dtype=np.uint64))
+        parts[np.arange(1, self.bins.width + 1), which] = self._label_shares
+        return np.cumsum(parts, axis=0)
+
+
+def _is_whole(weights: Floats) -> bool:
+    return bool(np.abs(weights - np.rint(weights)).max(initial=0.0) < _ALIGNED)
+
+
+# Products of runs.
+
+
+@final
+@dataclass(frozen=True)
+class Product:
+    """Rows that lie in some runs of each of some columns, added (+1) or taken away (-1)."""
+
+    runs: dict[int, Runs]
+    sign: int = 1
+
+
+def join_terms(terms: Sequence[BoxTerm], widths: Sequence[int]) -> list[Product]:
+    """Boxes put together to few products. A difference along one axis is one product with signed runs.
+
+    >>> terms = [BoxTerm((0, 3), (1, 5)), BoxTerm((4, 3), (4, 5)), BoxTerm((0, 3), (0, 5), -1)]
+    >>> join_terms(terms, [9, 9])
+    [Product(runs={0: ((1, 1, 1), (4, 4, 1)), 1: ((3, 5, 1),)}, sign=1)]
+    """
+    added = _products([term for term in terms if term.sign > 0], widths)
+    taken = _products([term for term in terms if term.sign < 0], widths)
+    if len(added) == len(taken) == 1:
+        joined = _subtract(added[0], taken[0], widths)
+        if joined is not None:
+            return joined
+    return [*(Product(runs) for runs in added), *(Product(runs, -1) for runs in taken)]
+
+
+def _products(terms: Sequence[BoxTerm], widths: Sequence[int]) -> list[dict[int, Runs]]:
+    if not terms:
+        return []
+    runs = [sorted({(t.low[axis], t.high[axis]) for t in terms}) for axis in range(len(widths))]
+    number = int(np.prod([len(each) for each in runs], dtype=object))
+    apart = all(one[1] < other[0] for each in runs for one, other in pairwise(each))
+    if number == len({(t.low, t.high) for t in terms}) == len(terms) and apart:
+        return [_constrained(runs, widths)]
+    return [_constrained([[(a, b)] for a, b in zip(t.low, t.high, strict=True)], widths) for t in terms]
+
+
+def _constrained(runs: Sequence[Sequence[tuple[int, int]]], widths: Sequence[int]) -> dict[int, Runs]:
+    """The runs of axes of which not every position is asked for."""
+    return {
+        axis: tuple((low, high, 1) for low, high in each)
+        for axis, (each, width) in enumerate(zip(runs, widths, strict=True))
+        if list(each) != [(0, width - 1)]
+    }
+
+
+def _subtract(added: dict[int, Runs], taken: dict[int, Runs], widths: Sequence[int]) -> list[Product] | None:
+    """The difference of two products that differ along one axis at most."""
+    whole = {axis: ((0, width - 1, 1),) for axis, width in enumerate(widths)}
+    differing = [a for a in whole if added.get(a, whole[a]) != taken.get(a, whole[a])]
+    if len(differing) > 1:
+        return None
+    if not differing:
+        return []
+    (axis,) = differing
+    signed = [(low, high + 1, 1) for low, high, _ in added.get(axis, whole[axis])]
+    signed += [(low, high + 1, -1) for low, high, _ in taken.get(axis, whole[axis])]
+    runs = tuple((first, stop - 1, factor) for first, stop, factor in overlay_runs(signed))
+    return [Product({**added, **taken, axis: runs})]
+
+
+def find_constrained(lows: UInts, highs: UInts, widths: Sequence[int]) -> Bools:
+    """Which columns each of many boxes constrains."""
+    return np.asarray((lows > 0) | (highs < np.array([width - 1 for width in widths], np.uint64)))
