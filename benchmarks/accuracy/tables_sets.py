@@ -3,9 +3,9 @@
 `TUNED` are the sets on which constants may be chosen. `HELD_OUT` are run after all constants are fixed, and
 nothing is changed after looking at them. Made-up rows come from fixed seeds: they are the same in every run.
 
-Columns hold codes 0, ..., size - 1. Adult is used as its file has it: the bins of the authors of private-pgm, all
-14 columns, sizes from the public bounds of the index. An ordered column is declared as `Integer`, any other one
-as a `Category` whose labels are the digits of its codes.
+Columns hold codes 0, ..., size - 1. Adult is used as its file has it: the bins of the authors of private-pgm,
+all 14 columns, sizes from the public bounds of the index. An ordered column is declared as `Integer`, any
+other one as a `Category` whose labels are the digits of its codes.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Trips:
         tries = rng.integers(0, self.days, (4, self.n))
         wave = 1 + 0.8 * np.sin(2 * np.pi * (tries / 365 + season[place]))
         first = np.argmax(rng.random(tries.shape) * 1.8 < wave * week[tries], axis=0)
-        return tries[first, np.arange(self.n)]
+        return np.asarray(tries[first, np.arange(self.n)])
 
     def _delays(self, day: Ints, place: Ints, rng: Generator) -> Ints:
         """Minutes: mostly small, long tails, longer on bad days; thirty of them may be early."""
