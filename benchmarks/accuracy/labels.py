@@ -1,7 +1,7 @@
 """Labels of a category that is released together with other columns, and what stands beside them.
 
 Each label is judged against a view of its own: a plain histogram of that column with epsilon / c, where c
-columns are released. Everything is judged against `rectangles` in the same run. Questions are the same for all.
+columns are released. Everything is judged against `rectangles` in the same run, on the same questions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions of every kind about a table, asked one by one: how far answers are off, how often intervals hold."""
+"""Questions of every kind about a table, asked one by one: how far answers are off, and their intervals."""
 
 from __future__ import annotations
 

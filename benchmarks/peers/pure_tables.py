@@ -1,7 +1,7 @@
 """Pure epsilon peers over many columns, with float noise and dpmm's model: they protect nobody.
 
 `aim` is the loop of AIM with Laplace noise and plain composition; `priv-bayes` is a network in which each
-column has one parent [Zhang et al. 2014]. Both are add-remove; the number of rows is public to `priv-bayes` alone.
+column has one parent [Zhang et al. 2014]. Both are add-remove; to `priv-bayes` the number of rows is public.
 """
 
 from __future__ import annotations
