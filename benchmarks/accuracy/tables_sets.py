@@ -29,6 +29,10 @@ Generator = np.random.Generator
 TRIPLES = 25
 """How many tables over three columns are judged, drawn once for each number of columns."""
 
+LOAD = 3.0
+"""How much traits weigh against chance. Independence then errs by .029 in mean total variation over the pairs of
+survey-24, .050 on survey-20; it is .055 on survey-16 and .074 on Adult. With 1 it was .012 and .024: too easy."""
+
 ADULT_ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 
@@ -106,13 +110,14 @@ def draw_classes(name: str, sizes: tuple[int, ...], n: int, classes: int, seed: 
 
 
 def draw_traits(name: str, sizes: tuple[int, ...], n: int, traits: int, seed: int) -> Table:
-    """Latent traits: each answer is a rising function of one or two normal traits and chance, cut in levels.
+    """Latent traits: each answer is a rising function of about two normal traits and chance, cut in levels.
 
     Every fourth column is a label without order: its levels are renamed.
     """
     rng = np.random.default_rng(seed)
     people = rng.normal(size=(n, traits))
-    loads = rng.normal(size=(traits, len(sizes))) * (rng.random((traits, len(sizes))) < 2 / traits)
+    weights = LOAD * np.abs(rng.normal(size=(traits, len(sizes))))
+    loads = weights * (rng.random((traits, len(sizes))) < 2 / traits)
     levels = [
         cut_levels(people @ loads[:, number] + rng.logistic(size=n), size, rng)
         for number, size in enumerate(sizes)
