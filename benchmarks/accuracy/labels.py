@@ -35,7 +35,7 @@ JOINT: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Sets, and columns that are released together."""
 
-MECHANISMS = {"partita": "auto", "rectangles": "rectangles"}
+MECHANISMS = {"ours": "auto", "rectangles": "rectangles"}
 LEAST_COVERED, MOST_COVERED, BOXES = 0.94, 0.97, 1.15
 """Coverage of labels; boxes over those of `rectangles`."""
 
@@ -65,7 +65,7 @@ def cell(plan: Plan, name: str, columns: tuple[str, ...], epsilon: str) -> Json:
 
 def ratios(made: Json) -> Json:
     """Errors over those of `rectangles`, and of labels over those of a view."""
-    kinds = made["partita"]
+    kinds = made["ours"]
     ratio = {kind: short(kinds[kind]["RMSE"] / made["rectangles"][kind]["RMSE"]) for kind in kinds}
     return {"ratio": ratio, "label_over_view": short(kinds["label"]["RMSE"] / made["view_RMSE"])}
 
@@ -84,7 +84,7 @@ def view_error(table: Table, epsilon: str, trials: int) -> float:
 def summary(rows: list[Json]) -> Iterator[Json]:
     """Each set of columns, then ratios over all of them."""
     for row in rows:
-        label, was = row["partita"]["label"], row["rectangles"]["label"]
+        label, was = row["ours"]["label"], row["rectangles"]["label"]
         yield {
             "row": "labels",
             "total": f"{row['dataset']}, epsilon {row['epsilon']}" + (" (held out)" * row["held_out"]),
@@ -92,8 +92,8 @@ def summary(rows: list[Json]) -> Iterator[Json]:
             "rectangles": was["RMSE"],
             "over_view": row["label_over_view"],
             "covered": label["covered"],
-            "least_covered": min(kind["covered"] for kind in row["partita"].values()),
-            "widest": max(kind["width"] for kind in row["partita"].values()),
+            "least_covered": min(kind["covered"] for kind in row["ours"].values()),
+            "widest": max(kind["width"] for kind in row["ours"].values()),
             "over_rectangles": row["ratio"],
             "met": LEAST_COVERED <= label["covered"] <= MOST_COVERED and most_box(row) <= BOXES,
         }

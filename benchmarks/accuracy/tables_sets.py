@@ -30,8 +30,8 @@ TRIPLES = 25
 """How many tables over three columns are judged, drawn once for each number of columns."""
 
 LOAD = 3.0
-"""How much traits weigh against chance. Independence then errs by .029 in mean total variation over the pairs of
-survey-24, .050 on survey-20; it is .055 on survey-16 and .074 on Adult. With 1 it was .012 and .024: too easy."""
+"""How much traits weigh against chance. Independence then errs by .029 on survey-24, .050 on survey-20 (mean
+total variation of pairs; .055 on survey-16, .074 on Adult). With a first version it was .010: too easy."""
 
 ADULT_ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 

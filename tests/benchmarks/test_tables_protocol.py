@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import partita as pt
-from benchmarks.accuracy import tables
+from benchmarks import machine
+from benchmarks.accuracy import labels, tables
 from benchmarks.accuracy.__main__ import ROWS, parser
 from benchmarks.accuracy.rows import Plan
 from benchmarks.accuracy.tables_questions import Seen, ask
@@ -143,3 +144,17 @@ def test_peers_run_only_when_they_are_asked_for() -> None:
     assert len(alone) == len(tables.EPSILONS) * len(tables.OWN)
     assert len(beside) == len(tables.EPSILONS) * len(tables.METHODS)
     assert parser().parse_args(["--sets", "adult,survey-16", "--peers"]).sets == ["adult", "survey-16"]
+
+
+def test_labels_are_compared_with_views_and_rectangles(
+    survey: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell has figures of both mechanisms under names that the facts of the machine leave alone."""
+    monkeypatch.setitem(SETS, "survey", lambda: survey)
+    monkeypatch.setattr(labels, "QUESTIONS", 3)
+
+    cell = labels.cell(Plan(trials=1), "survey", ("q0", "q3"), "1")
+
+    assert not set(cell) & set(machine.facts())
+    assert cell["label_over_view"] > 0
+    assert {total["total"] for total in labels.summary([cell])} >= {"all, over rectangles"}
