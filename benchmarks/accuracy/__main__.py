@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 from benchmarks import machine
 from benchmarks.accuracy import (
@@ -22,6 +23,7 @@ from benchmarks.accuracy import (
     coverage,
     dpbench,
     huge,
+    labels,
     numerical,
     opendp,
     paper,
@@ -29,12 +31,15 @@ from benchmarks.accuracy import (
     projection,
     raw,
     sums,
+    tables,
+    tables_bars,
     weights,
     wide,
 )
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.table import table
+from benchmarks.accuracy.tables_sets import SETS
 from benchmarks.accuracy.work import NoData, folder
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 
@@ -59,13 +64,22 @@ ROWS: dict[str, Row] = {
     "projection": projection.PROJECTION,
     "weights": weights.WEIGHTS,
     "numerical": numerical.NUMERICAL,
+    "tables": tables.TABLES,
+    "labels": labels.LABELS,
+    "tablesbars": tables_bars.TABLES_BARS,
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure the chosen rows; say so where the data are not there."""
     options = parser().parse_args(arguments)
-    plan = Plan(against=options.against, trials=options.trials, **measured_by(options.mechanism))
+    plan = Plan(
+        against=options.against,
+        trials=options.trials,
+        sets=tuple(options.sets),
+        peers=options.peers,
+        **measured_by(options.mechanism),
+    )
     try:
         folder()
     except NoData as missing:
@@ -86,6 +100,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--mechanism", type=known, help="the measured mechanism, along an axis or over boxes")
     made.add_argument("--against", type=known, default=Plan.against, help="the other one of the row border")
     made.add_argument("--jobs", type=int, default=1, help="processes that measure side by side")
+    made.add_argument(
+        "--sets", type=known_sets, default=(), help=f"of whole tables: some of {','.join(SETS)}"
+    )
+    made.add_argument("--peers", action="store_true", help="run other libraries beside whole tables")
     made.add_argument("--table", action="store_true", help="print Markdown tables of the totals instead")
     return made
 
@@ -99,6 +117,15 @@ def chosen(names: str) -> list[str]:
     return found
 
 
+def known_sets(names: str) -> list[str]:
+    """Names of sets with commas between them."""
+    found = names.split(",")
+    unknown = [name for name in found if name not in SETS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no set named {', '.join(unknown)}; choose from {', '.join(SETS)}")
+    return found
+
+
 def known(name: str) -> str:
     """The name of a mechanism of the library."""
     names = [*axis_mechanisms(), *box_mechanisms()]
@@ -107,7 +134,7 @@ def known(name: str) -> str:
     return name
 
 
-def measured_by(name: str | None) -> dict[str, str]:
+def measured_by(name: str | None) -> dict[str, Any]:
     """The part of a plan that a named mechanism takes: rows along an axis, or those over boxes."""
     if name is None:
         return {}

@@ -16,13 +16,20 @@ Cell: TypeAlias = Callable[[], Json]
 class Plan:
     """What to run: the mechanism, the one it is compared with where two are, releases of each cell.
 
-    Rows about boxes over several columns run `boxes`.
+    Rows about boxes over several columns run `boxes`. Rows about whole tables run the named `sets`, or all,
+    and other libraries only with `peers`.
     """
 
     mechanism: str = "intervals"
     against: str = "partition-tents"
     boxes: str = "rectangles"
     trials: int = 10
+    sets: tuple[str, ...] = ()
+    peers: bool = False
+
+    def chosen(self, sets: Sequence[str]) -> list[str]:
+        """Those of the sets that are run."""
+        return [name for name in sets if not self.sets or name in self.sets]
 
 
 @dataclass(frozen=True)

@@ -79,14 +79,16 @@ class Bench:
             self.failures.append(Failure(peer.title, what, str(reason)))
 
 
-def worked(made: Environment, module: str, method: str, problem: Problem) -> dict[str, Any]:
+def worked(
+    made: Environment, module: str, method: str, problem: Problem, *, patience: float = PATIENCE
+) -> dict[str, Any]:
     """What a worker measured, in its own process and environment."""
     with TemporaryDirectory() as folder:
         asked, told = Path(folder, "problem.npz"), Path(folder, "answers.npz")
         known: dict[str, Any] = {name: value for name, value in problem.items() if name != "truth"}
         np.savez(asked, **known)
         command = [str(made.python), "-W", "ignore", "-m", module, method, str(asked), str(told)]
-        finished(command)
+        finished(command, patience)
         with np.load(told) as stored:
             found = dict(stored)
     if not np.isfinite(found["answers"]).all():
@@ -94,14 +96,14 @@ def worked(made: Environment, module: str, method: str, problem: Problem) -> dic
     return found
 
 
-def finished(command: Sequence[str]) -> None:
-    """Run a worker to its end."""
+def finished(command: Sequence[str], patience: float = PATIENCE) -> None:
+    """Run a worker to its end, if it comes within so many seconds."""
     try:
         done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, check=False, text=True, timeout=PATIENCE
+            command, cwd=ROOT, capture_output=True, check=False, text=True, timeout=patience
         )
     except subprocess.TimeoutExpired:
-        raise WorkerFailed(f"took longer than {PATIENCE} s") from None
+        raise WorkerFailed(f"took longer than {patience:.0f} s") from None
     if done.returncode:
         raise WorkerFailed(last_line(done.stderr) or f"status {done.returncode}")
 

@@ -22,6 +22,7 @@ from benchmarks.speed import (
     opendp_tree,
     partition,
     start,
+    tables,
     weights,
 )
 from benchmarks.speed.row import Row, table
@@ -62,6 +63,12 @@ BENCHMARKS: dict[str, Benchmark] = {
         )
         for name, (epsilon, threshold) in PAPER.items()
         for unit, suffix in boxes_paper.UNITS.items()
+    },
+    **{
+        f"tables-{columns}-{name}{figure}": partial(tables.tables, columns=columns, n=n, figure=figure)
+        for columns in tables.WIDTHS
+        for name, n in tables.ROWS.items()
+        for figure in tables.FIGURES
     },
     "counter-update": counters.counter_update,
     "counter-update-many": counters.counter_update_many,

@@ -1,0 +1,67 @@
+"""How often 95% intervals of a whole-table release hold, and how wide they are: every kind of question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from statistics import mean
+
+import partita as pt
+from benchmarks.accuracy.rows import Cell, Plan, Row
+from benchmarks.accuracy.score import Json, short
+from benchmarks.accuracy.tables_questions import Seen, ask
+from benchmarks.accuracy.tables_sets import SETS, is_held_out
+
+EPSILONS = ("0.1", "1")
+QUESTIONS = 100
+"""Of each kind; other ones in each release."""
+LEAST, MEAN, WIDEST = 0.90, 0.95, 4.0
+"""Coverage of each kind, mean over the kinds, and half-width over the mean error."""
+
+
+def cells(plan: Plan) -> Sequence[Cell]:
+    return [partial(cell, plan, *key) for key in product(plan.chosen(tuple(SETS)), EPSILONS)]
+
+
+def cell(plan: Plan, name: str, epsilon: str) -> Json:
+    """The figures of every kind over fresh releases of all columns."""
+    table = SETS[name]()
+    made: Json = {"row": "tablesbars", "dataset": name, "n": len(table.rows), "epsilon": epsilon}
+    seen: dict[str, list[Seen]] = {}
+    try:
+        for trial in range(plan.trials):
+            release = pt.publish(table.source, table.schema, epsilon=epsilon)
+            for kind, questions in ask(table, QUESTIONS, seed=trial).items():
+                seen.setdefault(kind, []).append(Seen.of(release, questions))
+    except pt.PartitaError as refused:
+        return {**made, "refused": str(refused)[:200]}
+    return {**made, "kinds": {kind: Seen.joined(parts).figures for kind, parts in seen.items()}}
+
+
+def summary(rows: list[Json]) -> Iterator[Json]:
+    """Each set at each epsilon."""
+    for row in rows:
+        if "kinds" in row:
+            yield total(row)
+
+
+def total(row: Json) -> Json:
+    covered, width, predicted = (
+        {kind: figures[name] for kind, figures in row["kinds"].items()}
+        for name in ("covered", "width", "predicted")
+    )
+    least, average, widest = min(covered.values()), mean(covered.values()), max(width.values())
+    return {
+        "row": "tablesbars",
+        "total": row["dataset"] + (" (held out)" if is_held_out(row["dataset"]) else ""),
+        "epsilon": row["epsilon"],
+        "covered": covered,
+        "mean_covered": short(average),
+        "width": width,
+        "predicted": predicted,
+        "met": least >= LEAST and average >= MEAN and widest <= WIDEST,
+    }
+
+
+TABLES_BARS = Row(cells, summary)
