@@ -86,6 +86,7 @@ from partita.public.sums.base import SumAnswer as SumAnswer
 from partita.public.sums.level_trees import LevelTreesRelease as LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
 from partita.public.sums.view import SumView as SumView
+from partita.public.tables.graph import TableGraphRelease as TableGraphRelease
 from partita.public.workload.numerical import GlobalTruncationRelease as GlobalTruncationRelease
 from partita.public.workload.numerical import InstanceTruncationRelease as InstanceTruncationRelease
 from partita.public.workload.numerical import NormalizationRelease as NormalizationRelease
@@ -117,6 +118,7 @@ from partita.trusted.mechanisms.boxes import SpendingBoxes as SpendingBoxes
 from partita.trusted.mechanisms.flat import HistogramCounts as HistogramCounts
 from partita.trusted.mechanisms.flat import Laplace as Laplace
 from partita.trusted.mechanisms.flat import Thresholds as Thresholds
+from partita.trusted.mechanisms.graph import TableGraph as TableGraph
 from partita.trusted.mechanisms.numerical import ComposedTruncation as ComposedTruncation
 from partita.trusted.mechanisms.numerical import GlobalTruncation as GlobalTruncation
 from partita.trusted.mechanisms.numerical import InstanceTruncation as InstanceTruncation

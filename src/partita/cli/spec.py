@@ -502,11 +502,11 @@ def template(columns: Columns) -> str:
 
 def _layout_lines(names: list[str]) -> str:
     """Which columns are published together: all of them, if they are not too many."""
-    from partita.domain.axis import MOST_AXES
+    from partita.domain.axis import MOST_COLUMNS
 
     views = ", ".join(f"[{_quote(name)}]" for name in names)
-    shown = _TOGETHER if len(names) <= MOST_AXES else _APART
-    return shown.format(by=_value(names), views=f"[{views}]", most=MOST_AXES) if len(names) > 1 else ""
+    shown = _TOGETHER if len(names) <= MOST_COLUMNS else _APART
+    return shown.format(by=_value(names), views=f"[{views}]", most=MOST_COLUMNS) if len(names) > 1 else ""
 
 
 def _column_lines(name: str, entries: Entries) -> str:

@@ -18,7 +18,9 @@ from partita.guarantee import Guarantee
 from partita.html import card, shortlist
 from partita.lazy import find_classes
 
-RELEASE_PACKAGES: Final = tuple(f"partita.public.{part}" for part in ("axis", "boxes", "sums", "workload"))
+RELEASE_PACKAGES: Final = tuple(
+    f"partita.public.{part}" for part in ("axis", "boxes", "sums", "tables", "workload")
+)
 """The packages whose modules define releases. Whatever a file says, nothing else is imported for it."""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.domain import domain_from_spec
-from partita.domain.axis import MOST_AXES, Axis
+from partita.domain.axis import MOST_COLUMNS, Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, Neighbors, Unit
@@ -474,8 +474,8 @@ def _domain(spec: Json) -> Domain:
 def _columns(view: Entry, *, least: int) -> tuple[str, ...]:
     """The columns of a view that lists them."""
     columns = tuple(text(column) for column in check_list(view["columns"]))
-    fits = least <= len(columns) <= MOST_AXES and len(set(columns)) == len(columns)
-    _require(fits, f"must have {least} to {MOST_AXES} different columns in a view of this kind")
+    fits = least <= len(columns) <= MOST_COLUMNS and len(set(columns)) == len(columns)
+    _require(fits, f"must have {least} to {MOST_COLUMNS} different columns in a view of this kind")
     return columns
 
 

@@ -32,7 +32,7 @@ from partita.public.queries.queries import Queries
 from partita.public.views import BoxView, View
 from partita.publish.publish import count
 from partita.publish.request import Request, Shares, view_request
-from partita.publish.views import ColumnRequest, CountRequest, ViewRequest, Views
+from partita.publish.views import ColumnRequest, CountRequest, Together, ViewRequest, Views
 from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.open import open_source
@@ -206,6 +206,7 @@ def plan(
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
     mechanism: str = AUTO,
+    together: Together = (),
     steps: Sequence[object] | None = None,
 ) -> Plan:
     """What `publish` would do with the same parameters, without any data.
@@ -233,6 +234,7 @@ def plan(
         contributions=contributions,
         neighbors=neighbors,
         mechanism=mechanism,
+        together=together,
     )
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
     outlooks = []

@@ -34,7 +34,7 @@ from partita.public.file_entries import join_views, view_name
 from partita.public.queries.queries import Queries, Universe
 from partita.public.release import Release
 from partita.publish.request import Request, Shares, bound_by, check_fits_in_file, checked_schema, unit_by
-from partita.publish.views import Views
+from partita.publish.views import Together, Views
 from partita.storage import Temporary, check_path
 from partita.trusted.mechanisms.catalogue import AUTO
 from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
@@ -58,6 +58,7 @@ def publish(
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
     mechanism: str = AUTO,
+    together: Together = (),
     sums: Sequence[str] = (),
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
@@ -77,7 +78,8 @@ def publish(
     - The rows are those of `source`: a path, a table, a data frame. `delimiter` and `header` are for CSV:
       every line is one row and no field may hold a line feed. `schema` has the domains of the columns.
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
-      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand.
+      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand, and
+      `together` has sets of columns of a large table that matter: `together=[("age", "salary")]`.
     - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
     - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
       without `by` or `views`.
@@ -112,6 +114,7 @@ def publish(
         contributions=contributions,
         neighbors=neighbors,
         mechanism=mechanism,
+        together=together,
     )
     provenance = _check_provenance(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
     place = Place.checked(path)

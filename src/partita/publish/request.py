@@ -31,10 +31,12 @@ from partita.publish.views import (
     QueryRequest,
     SummedColumns,
     SumRequest,
+    Together,
     ViewRequest,
     Views,
     checked_queries,
     checked_sums,
+    checked_together,
     checked_views,
     facts_of,
     query_request,
@@ -143,6 +145,7 @@ class Drafts:
     queries: Queries | None
     guarantee: Guarantee
     mechanism: str
+    together: tuple[tuple[str, ...], ...] = ()
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
         """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
@@ -162,7 +165,7 @@ class Drafts:
     def _counts(self) -> list[Draft]:
         def request(columns: tuple[str, ...], share: Fraction) -> AnyRequest:
             schema = {column: self.schema[column] for column in columns}
-            return view_request(schema, share, self.guarantee, self.mechanism)
+            return view_request(schema, share, self.guarantee, self.mechanism, self.together)
 
         return [Draft(view_name(columns), partial(request, columns)) for columns in self.views]
 
@@ -198,7 +201,13 @@ class Drafts:
         return weight_beside(request.predicted_error, find_view(counts, request.keys).predicted_error)
 
 
-def view_request(schema: Schema, share: Fraction, guarantee: Guarantee, mechanism: str) -> AnyRequest:
+def view_request(
+    schema: Schema,
+    share: Fraction,
+    guarantee: Guarantee,
+    mechanism: str,
+    together: Sequence[tuple[str, ...]] = (),
+) -> AnyRequest:
     """A view of counts of these columns that gets this share of a guarantee.
 
     A mechanism for one column is not meant for views of several, nor the other way round: there the
@@ -207,7 +216,8 @@ def view_request(schema: Schema, share: Fraction, guarantee: Guarantee, mechanis
     columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
     if len(columns) > 1:
         named = mechanism if mechanism in box_mechanisms() else AUTO
-        boxes = choose_boxes(domains, mechanism=named, **facts)
+        sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
+        boxes = choose_boxes(domains, mechanism=named, together=sets, **facts)
         return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
     named = mechanism if mechanism in axis_mechanisms() else AUTO
     axis = choose(domains[0], mechanism=named, **facts)
@@ -243,6 +253,7 @@ class Request:
         contributions: int = 1,
         neighbors: Neighbors = "add-remove",
         mechanism: str = AUTO,
+        together: Together = (),
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
         declared = checked_schema(schema)
@@ -261,6 +272,7 @@ class Request:
             queries=asked,
             guarantee=guarantee,
             mechanism=mechanism,
+            together=checked_together(declared, together),
         )
         check_name(mechanism, map(len, drafts.views), queries=asked is not None)
         return Request.of(drafts.requests(shares), person)

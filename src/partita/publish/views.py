@@ -11,7 +11,7 @@ from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, final
 
-from partita.domain.axis import LARGEST_AXIS, MOST_AXES, Axis
+from partita.domain.axis import LARGEST_AXIS, MOST_COLUMNS, Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
@@ -41,6 +41,9 @@ from partita.trusted.sources.tally import ColumnCounts, Tally
 
 Views: TypeAlias = Sequence[str | Sequence[str]]
 """The columns of each view; text stands for a view of one column."""
+
+Together: TypeAlias = Sequence[Sequence[str]]
+"""Sets of columns of a table that matter in combination."""
 
 _SUGGESTED: Final = 3  # columns in a suggested view; more cost accuracy
 
@@ -74,6 +77,17 @@ def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, .
     return tuple(columns)
 
 
+def checked_together(schema: Mapping[str, Domain], together: object) -> tuple[tuple[str, ...], ...]:
+    """Sets of two or more columns of the schema."""
+    fix = 'pass for example [("age", "salary")]'
+    if not isinstance(together, list | tuple) or any(isinstance(each, str) for each in together):
+        raise InvalidParameter("together", "must be a list of sets of columns", given=together, fix=fix)
+    found = [_view(each, schema, "together") for each in together]
+    short = next((each for each in found if len(each) < 2), None)
+    check(short is None, "together", "must name two or more columns in each set", given=short, fix=fix)
+    return tuple(found)
+
+
 def check_columns(columns: Sequence[str], schema: Mapping[str, Domain], name: str) -> None:
     """Refuse a column that is not in the schema, or that is named twice."""
     for column in columns:
@@ -89,9 +103,9 @@ def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: 
     """Refuse more columns, or larger ones, than boxes can have."""
     starts = range(0, len(columns), _SUGGESTED)
     suggested = [tuple(columns[start : start + _SUGGESTED]) for start in starts]
-    rule = f"must have at most {MOST_AXES} columns in a view"
+    rule = f"must have at most {MOST_COLUMNS} columns in a view"
     fix = f"publish several views under one debit, for example views={suggested}"
-    check(len(columns) <= MOST_AXES, name, rule, given=len(columns), fix=fix)
+    check(len(columns) <= MOST_COLUMNS, name, rule, given=len(columns), fix=fix)
     for column in columns:
         rule = "must have columns of at most 2^63 cells in a view of several"
         fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
@@ -297,6 +311,12 @@ class BoxRequest(CountRequest[Points]):
     def mechanism(self) -> BoxMechanism:
         """The mechanism for all columns."""
         return self.choice.mechanism
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked for, and which columns matter together, if any were named."""
+        named = getattr(self.mechanism, "together", ())
+        return {**super().asked, "together": [list(each) for each in named]} if named else super().asked
 
     def counted(self, rows: Tally) -> Points:
         """How many rows are at each point."""

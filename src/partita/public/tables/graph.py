@@ -44,7 +44,7 @@ class Look(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GraphRelease(BoxRelease):
+class TableGraphRelease(BoxRelease):
     """Views of all columns, tables of some of them together, and a model that is fitted to both.
 
     A question about one column is answered by its view, or by all tables that hold it if these tell more.
@@ -71,7 +71,7 @@ class GraphRelease(BoxRelease):
         freeze(self, axes=self.fit.axes)
 
     @classmethod
-    def of(cls, fit: TableFit, **released: Any) -> GraphRelease:
+    def of(cls, fit: TableFit, **released: Any) -> TableGraphRelease:
         """The release of a fit, with the counts of its model rounded as they are stored."""
         rounded = tuple(np.rint(table * FIXED) / FIXED for table in fit.model.tables)
         model = TableModel(fit.model.tree, rounded, fit.model.total)

@@ -246,7 +246,7 @@ def find_bins(
 
 
 def _small_bins(view: GridRelease) -> AxisBins:
-    """A bin for each cell of a small column; special cells that are not clearly there join the nearest cell."""
+    """A bin for each cell of a small column; special cells that are not clearly there join another."""
     (axis,) = view.axes
     ordinary = np.arange(axis.width) - axis.before
     clear = view.noisy >= _CLEAR * math.sqrt(laplace_variance(view.scale))

@@ -48,6 +48,9 @@ ROWS: Final = (10**3, 10**5, 10**7)
 _EQUALITY: Final = "histogram"
 _RANGES: Final = "intervals"
 _BOXES: Final = "rectangles"
+_TABLE: Final = "graph"
+_MOST_BOXED: Final = 6  # columns without categories that one tree of boxes answers better than a model
+_FEWEST_MODELLED: Final = 3  # columns with categories from which on a model answers pairs better than a tree
 _PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
 _FEW_CELLS: Final = 2**12  # up to here the predicted errors decide; more cells are never counted one by one
 _BY_NAME: Final = "It was asked for by name."
@@ -116,17 +119,32 @@ def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -
 
 
 def choose_boxes(
-    domains: Sequence[Domain], *, mechanism: str = AUTO, **common: Unpack[Common]
+    domains: Sequence[Domain],
+    *,
+    mechanism: str = AUTO,
+    together: Sequence[Sequence[int]] = (),
+    **common: Unpack[Common],
 ) -> Choice[BoxMechanism]:
     """The mechanism for several columns together: the one of this name, or the default.
 
     The default decides on its structure itself: it explains how, and its release says what it decided.
+    `together` has sets of columns, by number, that matter: a mechanism that holds all columns together
+    has them anyway.
     """
     known = box_mechanisms()
-    name = _check_known(_BOXES if mechanism == AUTO else mechanism, known)
-    made = _make_boxes(known[name], name, domains, common)
-    why = f"It is the default for {len(domains)} columns together." if mechanism == AUTO else _BY_NAME
+    name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), _BY_NAME)
+    options = {"together": together} if together and name == _TABLE else {}
+    made = _make_boxes(known[name], name, domains, common, options)
     return Choice(name, f"{why} {made.why}".rstrip(), made)
+
+
+def _find_engine(domains: Sequence[Domain]) -> tuple[str, str]:
+    """The default for some columns together, and why: a public rule."""
+    number, labels = len(domains), any(isinstance(domain, Category) for domain in domains)
+    if number > _MOST_BOXED or (labels and number >= _FEWEST_MODELLED):
+        reason = f"more than {_MOST_BOXED}" if number > _MOST_BOXED else "some of them categories"
+        return _TABLE, f"It is the default for {number} columns, {reason}: a model of views and pairs."
+    return _BOXES, f"It is the default for {number} columns together."
 
 
 def choose_queries(
@@ -230,11 +248,13 @@ def _make_axis(kind: type[Any], name: str, domain: Domain, common: Common) -> Ax
     raise _unsuited(name, f"must suit a column of {domain.size} cells, where size {rule}")
 
 
-def _make_boxes(kind: type[Any], name: str, domains: Sequence[Domain], common: Common) -> BoxMechanism:
+def _make_boxes(
+    kind: type[Any], name: str, domains: Sequence[Domain], common: Common, options: Mapping[str, Any]
+) -> BoxMechanism:
     """The mechanism over the axes of some domains; an error about the axes is one about the mechanism."""
     axes = [Axis.of(domain) for domain in domains]
     try:
-        return cast(BoxMechanism, kind(axes=axes, **common))
+        return cast(BoxMechanism, kind(axes=axes, **options, **common))
     except InvalidParameter as error:
         if error.parameter != "axes":
             raise

@@ -21,7 +21,7 @@ from partita.public.boxes.grid import MOST_CELLS, GridRelease
 from partita.public.boxes.plan import Recipe
 from partita.public.tables.audits import FINE, TRIPLES, Audit, AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
-from partita.public.tables.graph import GraphRelease, Look
+from partita.public.tables.graph import Look, TableGraphRelease
 from partita.public.tables.model import Columns, all_pairs, find_cliques, join_bins
 from partita.public.tables.plan import (
     BINS_TOGETHER,
@@ -51,7 +51,7 @@ _LARGEST_TOTAL: Final = 2**62
 
 @final
 @frozen(kw_only=True)
-class Graph(BoxMechanism):
+class TableGraph(BoxMechanism):
     """A table of two to forty columns: any question about any of them, from a model of pairs.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
@@ -63,7 +63,7 @@ class Graph(BoxMechanism):
     sets of columns that are measured first.
 
     >>> from partita.domain.axis import Axis
-    >>> Graph(axes=[Axis(size=2, labels=True)] * 8, epsilon=1).guarantee.epsilon
+    >>> TableGraph(axes=[Axis(size=2, labels=True)] * 8, epsilon=1).guarantee.epsilon
     Fraction(1, 1)
     """
 
@@ -108,7 +108,7 @@ class Graph(BoxMechanism):
         views = sum(min(axis.width, MOST_CELLS, 4096 + rows) for axis in self.axes)
         return views + 2**18 + 4096 * len(self.axes)
 
-    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> GraphRelease:
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> TableGraphRelease:
         """Views, tables of several columns, and audits of the model that is fitted to them."""
         points = self.fitting(points)
         session = noise.session()
@@ -123,7 +123,7 @@ class Graph(BoxMechanism):
         rows = _Rows(points, fit.bins, session, budget)
         fit, looks, choosing = _Selection(rows, shares, self.together).run(fit)
         audits = _audit(rows, fit, shares.audits)
-        return GraphRelease.of(
+        return TableGraphRelease.of(
             fit,
             total=total,
             total_scale=total_scale,
@@ -172,10 +172,11 @@ def _check_together(together: object, columns: int) -> tuple[Columns, ...]:
     listed = list(together) if isinstance(together, list | tuple) else [together]
     found = []
     for each in listed:
-        numbers = tuple(sorted(set(each))) if isinstance(each, list | tuple) else ()
+        given = list(each) if isinstance(each, list | tuple) else []
+        numbers = tuple(sorted(set(given)))
         fits = (
             len(numbers) >= 2
-            and len(numbers) == len(list(each))
+            and len(numbers) == len(given)
             and all(type(n) is int and 0 <= n < columns for n in numbers)
         )
         if not fits:
@@ -194,7 +195,7 @@ class _Budget:
     spent: Fraction = Fraction(0)
 
     def scale(self, part: Fraction, sensitivity: int = 1) -> Fraction:
-        """The noise scale of a number that one row changes by at most `sensitivity`, for a part of epsilon."""
+        """The noise scale, for a part of epsilon, of a number that a row changes by at most `sensitivity`."""
         self.spent += part
         if part <= 0 or self.spent > 1:
             raise AssertionError("a table release would spend more than its epsilon")
