@@ -50,6 +50,7 @@ BINS_TOGETHER: Final = 32  # most bins of a column where sets of columns are nam
 _BINS, _MANY_BINS, _RICH = 32, 64, 2e5  # most bins of a column: more where rows times epsilon are many
 GRAIN: Final = 3.5  # rows times epsilon for each cell of a pair: finer cells are noise
 _PIECES_FROM, _PIECES_TO = 20, 4096  # cells of ordered columns that are smoothed by constant pieces
+_TRACE: Final = 1e-6  # of all rows, spread over the ordinary cells of a column
 _PIECE_PRICE: Final = 8.0  # times the variance scale, for each constant piece
 _CLEAR: Final = 4.5  # standard errors: a special cell with less counts as empty in the model; most are empty
 _PAIR_CELLS: Final = 1000  # no pair weighs more than one of so many cells
@@ -191,10 +192,13 @@ def estimate_curve(view: BoxRelease, total: float) -> Curve:
     noisy = view.noisy.astype(np.float64)
     special = np.ones(axis.width, np.bool_)
     special[axis.before : axis.before + axis.size] = False
-    noisy[special & (noisy < _CLEAR * math.sqrt(laplace_variance(view.scale)))] = 0.0
+    there = ~special | (noisy >= _CLEAR * math.sqrt(laplace_variance(view.scale)))
     if not axis.labels and _PIECES_FROM <= axis.size <= _PIECES_TO:
         noisy = (noisy + _fit_pieces(noisy, _PIECE_PRICE * float(view.scale) ** 2)) / 2
-    return Curve(np.arange(axis.width, dtype=np.uint64), project_on_total(noisy, total))
+    # Where a bin seems empty its rows are in ordinary cells.
+    counts = np.where(special, 0.0, _TRACE * total / axis.size)
+    counts[there] += project_on_total(noisy[there], total)
+    return Curve(np.arange(axis.width, dtype=np.uint64), counts)
 
 
 def project_on_total(values: Floats, total: float) -> Floats:

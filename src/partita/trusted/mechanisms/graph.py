@@ -42,7 +42,7 @@ from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
 
 _PLAIN_CELLS: Final = 64  # cells of an ordered column that are always counted one by one
-_PLAIN_ROWS: Final = 6  # rows times epsilon for each cell, from which on they are counted one by one
+_PLAIN_ROWS: Final = 1  # rows times epsilon for each cell, from which on they are counted one by one
 _VIEW_BITS: Final = 3
 _VIEW_RECIPE: Final = Recipe(growth="3/2", worth=5, depth_power=1)  # as in the views of rank boxes
 _ROUNDS: Final = 2  # of later pairs: the model is fitted again between them
