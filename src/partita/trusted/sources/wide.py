@@ -131,10 +131,7 @@ class WideTally:
 
     def column(self, name: str) -> ColumnCounts:
         """The counts of one column by itself."""
-        alone, domain = self.points([name]).alone(0), self.schema[name]
-        found = dict(zip(alone.places[:, 0].tolist(), alone.counts.tolist(), strict=True))
-        specials = {each: found.get(position, 0) for each, position in Axis.specials(domain).items()}
-        return ColumnCounts(alone.along(0), {each: specials[each] for each in domain.specials})
+        return count_column(self.schema[name], self.points([name]).alone(0))
 
     def points(self, names: Sequence[str]) -> CompactPoints:
         """Several columns together."""
@@ -144,6 +141,13 @@ class WideTally:
 
     def __repr__(self) -> str:
         return f"WideTally({list(self.positions)}, contributions={self.contributions}, secret)"
+
+
+def count_column(domain: Domain, alone: Points) -> ColumnCounts:
+    """The counts of a column from its rows along its axis, special cells included."""
+    found = dict(zip(alone.places[:, 0].tolist(), alone.counts.tolist(), strict=True))
+    specials = {name: found.get(position, 0) for name, position in Axis.specials(domain).items()}
+    return ColumnCounts(alone.along(0), {name: specials[name] for name in domain.specials})
 
 
 def is_wide(schema: Mapping[str, Domain], by: Sequence[str] | None) -> bool:
