@@ -181,9 +181,7 @@ _ENCODING: Final = "SET LOCAL client_encoding = 'UTF8'"
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PATIENCE: Final = "SET LOCAL idle_in_transaction_session_timeout = 0"
 _MEMORY: Final = "SET LOCAL work_mem = '256MB'"  # the bins of 10^6 rows in 40 columns take about 200 MB
-_COMPILE: Final = (
-    "SET LOCAL jit = off"  # a query of hundreds of short parts takes longer to compile than to run
-)
+_COMPILE: Final = "SET LOCAL jit = off"  # a guard against compiling hundreds of short parts; not measured
 _MOST_SETS: Final = 1000  # keys in one query, whose text must be parsed: 780 are all pairs of 40 columns
 _CATEGORIES: Final = "SELECT oid, typcategory FROM pg_type WHERE oid = ANY(%s)"
 
