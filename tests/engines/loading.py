@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, Final
 
 import duckdb
@@ -32,6 +33,9 @@ _POSTGRES: Final = {
     "binary": "bytea",
 }
 """The types of PostgreSQL. It has no unsigned ones: the nearest carrier is a numeric of twenty digits."""
+
+
+_NUMBERS: Final = count()
 
 
 @contextmanager
@@ -64,13 +68,15 @@ def _spark(table: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 def _postgres(table: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     server: PostgresServer = request.getfixturevalue("postgres_server")
     columns = ", ".join(f'"{field.name}" {_postgres_type(field.type)}' for field in table.schema)
+    # Each table is a new one: the counts of an earlier one may still hold a lock on it.
+    name = f"cases{next(_NUMBERS)}"
     with server.connect() as connection:
-        connection.execute(f"DROP TABLE IF EXISTS cases; CREATE TABLE cases ({columns})")
-        with connection.cursor().copy("COPY cases FROM STDIN") as copy:
+        connection.execute(f"CREATE TABLE {name} ({columns})")
+        with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
             for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 copy.write_row(row)
         connection.commit()
-    yield Postgres(server.address(), table="cases")
+    yield Postgres(server.address(), table=name)
 
 
 ENGINES: Final[dict[str, Callable[..., Any]]] = {

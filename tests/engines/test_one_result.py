@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import combinations
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from partita.domain.axis import MOST_AXES
+from partita.domain.axis import MOST_AXES, Axis
+from partita.public.boxes.bins import AxisBins
 from partita.publish.plan import plan
 from partita.publish.publish import count
 from partita.publish.request import Request
@@ -29,6 +32,9 @@ CASES: Final = {"duckdb": 4, "polars-arrow": 4, "pandas": 4, "postgres": 12, "sp
 
 ALONE: Final = {"spark": ("whole", "unsigned", "word")}
 """Which columns an engine counts by themselves too, if that takes it several jobs for each; others: all."""
+
+ALONE_AXES: Final = {"spark": (0, 2)}
+"""The same for columns of a wide table, by number."""
 
 VIEWS: Final = (
     ("whole", "region"),
@@ -177,6 +183,46 @@ def test_every_engine_finds_the_same_part(
         found = tallied(open_source(data), ("whole",), where=where, **BOUNDED)
         assert_same(found.column("whole"), told)
     assert told.histogram.total > 0
+
+
+def coarse(axis: Axis) -> AxisBins:
+    """A few bins of an axis: runs, or sets of labels."""
+    if axis.labels:
+        return AxisBins.from_lookup(np.arange(axis.width)[::-1] % 3)
+    return AxisBins.from_edges(np.array([axis.width // 3, axis.width - 2, axis.width - 1], np.uint64))
+
+
+WIDE: Final = [
+    *([place] for place in range(len(SCHEMA))),
+    *combinations(range(len(SCHEMA)), 2),
+    (5, 2),
+    (9, 0, 4),
+    (3, 10, 13, 1, 12),
+]
+"""Views, pairs and larger sets of all columns."""
+
+
+@pytest.mark.parametrize(
+    "bound", [{}, {"where": ("flag", "true")}, {"where": ("region", "caffè"), **BOUNDED}], ids=str
+)
+def test_every_engine_has_the_same_tables(
+    engine: str, bound: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    """Combinations of bins of a wide table agree, and so do its columns: all rows, and the rows of a part."""
+    sets, names = [tuple(chosen) for chosen in WIDE], list(SCHEMA)
+    for case in [EMPTY, WHOLE] if not bound else [WHOLE]:
+        told = expected(case, tuple(names), **bound).points(names)
+        bins = [coarse(axis) for axis in told.axes]
+        with loaded(engine, cases()[case], request) as data:
+            found = tallied(open_source(data), names, **bound).points(names)
+            assert (found.axes, found.contributions) == (told.axes, told.contributions)
+            assert found.total == told.total
+            for mine, theirs in zip(found.tables(sets, bins), told.tables(sets, bins), strict=True):
+                assert mine.tolist() == theirs.tolist()
+            for axis in ALONE_AXES.get(engine, range(len(names))):
+                assert_same(found.alone(axis), told.alone(axis))
+                lines = found.along(axis), told.along(axis)
+                assert_weights(*lines, lines[1].cells.tolist())
 
 
 @cache

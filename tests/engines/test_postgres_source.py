@@ -15,11 +15,12 @@ import pytest
 
 from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.errors import InvalidParameter, SourceError
+from partita.public.boxes.bins import AxisBins
 from partita.publish.publish import publish
 from partita.trusted.sources.arrow import PYTHON
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.postgres import Postgres
-from partita.trusted.sources.tally import tally
+from partita.trusted.sources.postgres import Postgres, PostgresPoints, Snapshot
+from partita.trusted.sources.tally import Tally, tally
 from tests.engines.postgres_server import PASSWORD, PostgresServer
 
 CANARY = "CANARY-93ab"
@@ -340,3 +341,80 @@ def test_publishing_from_a_database(server: PostgresServer, tmp_path: Path) -> N
 
     assert abs(release.count(age=(40, 40)).value - 2000) < 300
     assert PASSWORD.encode() not in (tmp_path / "visits.release.parquet").read_bytes()
+
+
+# --- wide tables ------------------------------------------------------------------------------
+
+WIDE: dict[str, Domain] = {f"c{place}": Integer(0, 3) for place in range(8)}
+WIDE_ROWS = "SELECT " + ", ".join(f"(x * {place + 1}) % 5 AS c{place}" for place in range(8))
+
+
+@pytest.mark.engines
+def test_a_wide_table_is_counted_in_one_state(server: PostgresServer) -> None:
+    """Tables that are counted later see the rows that were there when the columns were counted."""
+    server.run(f"CREATE TABLE hospital.wide AS {WIDE_ROWS} FROM generate_series(1, 50) AS x")
+    points = Postgres(server.address(), table="hospital.wide").tally(WIDE).points(list(WIDE))
+    assert isinstance(points, PostgresPoints)
+    bins = [AxisBins.identity(axis.width) for axis in points.axes]
+    before = points.tables([(0, 1)], bins)[0].tolist()
+
+    server.run("DELETE FROM hospital.wide WHERE c0 > 1", "INSERT INTO hospital.wide VALUES (1, 1, 1)")
+
+    assert points.tables([(0, 1)], bins)[0].tolist() == before
+    assert points.gathered().tables([(0, 1)], bins)[0].tolist() == before
+    assert points.total == 50
+
+
+@pytest.mark.engines
+def test_no_row_of_a_wide_table_leaves_the_server(server: PostgresServer) -> None:
+    """The only statement about several columns asks for the number of rows in combinations of bins."""
+    statements: list[str] = []
+
+    def connect() -> Any:
+        import psycopg
+
+        connection = psycopg.connect(server.address())
+        shipped = connection.execute
+
+        def execute(query: Any, *args: Any, **kwargs: Any) -> Any:
+            statements.append(query if isinstance(query, str) else query.as_string(connection))
+            return shipped(query, *args, **kwargs)
+
+        connection.execute = execute
+        return connection
+
+    query = f"{WIDE_ROWS} FROM generate_series(1, 50) AS x WHERE x::text NOT LIKE '%7%'"
+    points = Postgres(connect, query=query).tally(WIDE).points(list(WIDE))
+    tables = points.tables([(0, 1), (2, 1, 0)], [AxisBins.identity(axis.width) for axis in points.axes])
+
+    assert [int(table.sum()) for table in tables] == [points.total] * 2 == [45] * 2
+    asked = [statement for statement in statements if "count(*)" in statement]
+    assert len(asked) == 1
+    assert asked[0].count("count(*) FROM binned GROUP BY 1") == 2
+
+
+@pytest.mark.engines
+def test_tables_that_do_not_add_up_are_refused(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that calls random() may give other rows to each statement, and then there is no one state."""
+    source = Postgres(server.address(), query=f"{WIDE_ROWS} FROM generate_series(1, 50) AS x")
+    points = source.tally(WIDE).points(list(WIDE))
+    bins = [AxisBins.identity(axis.width) for axis in points.axes]
+    monkeypatch.setattr(Snapshot, "key_counts", lambda *_: [(0, 49)])
+
+    with pytest.raises(SourceError, match="must stay as they are"):
+        points.tables([(0, 1)], bins)
+
+
+@pytest.mark.engines
+def test_rows_of_persons_come_here(server: PostgresServer) -> None:
+    """Which rows of a person count is decided here, so such a wide table is grouped as others are."""
+    server.run(f"CREATE TABLE hospital.wide AS {WIDE_ROWS}, x % 9 AS id FROM generate_series(1, 50) AS x")
+    source, names = Postgres(server.address(), table="hospital.wide"), list(WIDE)
+
+    counted = source.tally(WIDE, person="id", contributions=2)
+
+    assert isinstance(counted, Tally)
+    told = tally(source, WIDE, person="id", contributions=2).points(names)
+    assert counted.points(names).places.tolist() == told.places.tolist()

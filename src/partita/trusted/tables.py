@@ -21,8 +21,8 @@ MOST_COUNTED: Final = 2**25
 """No call counts more combinations: their counts take 8 bytes each."""
 
 _CHUNK: Final = 2**14
-"""Rows counted at once: 780 tables of 32 x 32 bins over 10^6 rows took 1.2 s of one core with 2^14 and 2^16
-rows, and 2.2 s with 2^18, whose keys no longer fit in its cache."""
+"""Rows counted at once, which bounds memory: 780 tables of 32 x 32 bins over 10^6 rows took 1.4 to 1.5 s of
+one core with 2^14, 2^16 and 2^18 rows alike. Tables with more cells are added to row by row."""
 
 _EXACT: Final = 2**53  # sums of weights below this are exact in the floats of np.bincount
 
@@ -55,30 +55,32 @@ def split_tables(counted: Ints, shapes: Sequence[tuple[int, ...]]) -> list[Ints]
 
 def count_tables(sets: AxisSets, bins: Sequence[AxisBins], places: UInts, counts: Ints) -> Ints:
     """The tables of all sets in one flat array; a top-level function, so that it can travel."""
-    finders = {axis: make_finder(bins[axis]) for axis in sorted({axis for chosen in sets for axis in chosen})}
+    return count_columns(sets, bins, places.T, counts)
+
+
+def count_columns(
+    sets: AxisSets, bins: Sequence[AxisBins], columns: Sequence[NDArray[Any]] | UInts, counts: Ints
+) -> Ints:
+    """The same, where the positions along each axis are an array of any unsigned integers."""
+    finders = {axis: _make_finder(bins[axis]) for axis in sorted({axis for each in sets for axis in each})}
     chunks = (
-        ({axis: find(places[rows, axis]) for axis, find in finders.items()}, counts[rows])
-        for rows in chunk_rows(len(counts))
+        ({axis: find(columns[axis][rows]) for axis, find in finders.items()}, counts[rows])
+        for rows in (slice(start, start + _CHUNK) for start in range(0, len(counts), _CHUNK))
     )
-    return count_codes(sets, bins, chunks)
+    return _count_codes(sets, bins, chunks)
 
 
-def chunk_rows(rows: int) -> Iterator[slice]:
-    """Some thousand rows at a time."""
-    return (slice(start, start + _CHUNK) for start in range(0, rows, _CHUNK))
-
-
-def make_finder(bins: AxisBins) -> Callable[[UInts], NDArray[Any]]:
+def _make_finder(bins: AxisBins) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """A function from positions to bins, as the smallest integers that hold them."""
     small = np.min_scalar_type(bins.number - 1)
     table = bins.short_lookup
     if table is None:
-        return lambda positions: bins.of(positions).astype(small)
+        return lambda positions: bins.of(positions.astype(np.uint64, copy=False)).astype(small)
     lookup = table.astype(small)
     return lambda positions: lookup[positions.astype(np.intp)]
 
 
-def count_codes(
+def _count_codes(
     sets: AxisSets, bins: Sequence[AxisBins], chunks: Iterator[tuple[dict[int, NDArray[Any]], Ints]]
 ) -> Ints:
     """The tables of all sets, from chunks of rows: the bins of each row along each axis, and its count."""

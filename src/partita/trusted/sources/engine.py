@@ -12,7 +12,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,10 +24,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from partita.domain.base import Domain
 from partita.errors import PartitaError, SourceError, check
 from partita.trusted.sources.arrow import check_sum, from_engine, sort, to_engine, wide_type, widen
 from partita.trusted.sources.base import Batches, Rows, Table, attempt, check_column_names
-from partita.trusted.sources.tally import find_starts
+from partita.trusted.sources.tally import Tally, find_starts, tally
+from partita.trusted.sources.wide import WideTally, is_wide, tally_rows
 
 PREFIX: Final = "partita-scratch-"
 _LOCK: Final = "lock"
@@ -63,6 +65,21 @@ class LocalSource:
             memory=self.memory,
         )
         return finish(table, kinds[: len(keys)], keys, sums)
+
+    def tally(
+        self,
+        schema: Mapping[str, Domain],
+        by: Sequence[str] | None = None,
+        *,
+        person: str | None = None,
+        contributions: int = 1,
+        salt: str = "",
+        where: tuple[str, str] | None = None,
+    ) -> Tally | WideTally:
+        """Count cells as `sources.tally` does; the rows of many columns are not grouped."""
+        wide = is_wide(schema, by)
+        count = partial(tally_rows, self.rows) if wide else partial(tally, self)
+        return count(schema, by, person=person, contributions=contributions, salt=salt, where=where)
 
     def __repr__(self) -> str:
         return f"Source({type(self.rows).__name__}, secret)"

@@ -209,6 +209,21 @@ def locate_cells(domain: Domain, encoded: Encoded) -> npt.NDArray[np.uint64]:
     return np.asarray(encoded.cells + starts[encoded.special])
 
 
+def encode_positions(domain: Domain, positions: npt.NDArray[np.uint64]) -> Encoded:
+    """The cells at these positions along the axis of their domain: `locate_cells` undone.
+
+    >>> domain = Integer(0, 9)
+    >>> encode_positions(domain, locate_cells(domain, domain.encode([3, -1, None]))).tolist()
+    [3, 'below', 'null']
+    """
+    cells = positions - np.uint64(Axis.of(domain).position(0))
+    special = np.zeros(len(positions), np.uint8)
+    for name, position in Axis.specials(domain).items():
+        special[positions == np.uint64(position)] = Special.named(name)
+    cells[special != Special.ORDINARY] = 0
+    return Encoded(cells, special)
+
+
 def tally(
     source: Source,
     schema: Mapping[str, Domain],
@@ -231,18 +246,14 @@ def tally(
     >>> ages.histogram.counts.tolist(), ages.specials["above"]
     ([2, 1], 1)
     """
-    names = _check_columns(schema, by)
-    limit = integer(contributions, "contributions", low=1)
-    fix = "name the column of ids, or leave it out"
-    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
+    names, limit, keys = check_request(schema, by, person=person, contributions=contributions, where=where)
     check(isinstance(source, Source), "source", "must be a source", given=source, fix="use open_source")
-    extra = [name for name in (person, where and where[0]) if name is not None]
-    keys = list(dict.fromkeys([*extra, *names]))
     table = source.counts(keys)
     if where is not None:
-        matches = _encode(Category([where[1]]), table.column(keys.index(where[0])), alone=False)
-        table = table.filter(pa.array(matches.special == Special.ORDINARY))
-    cells = [_encode(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names]
+        table = table.filter(match_label(where[1], table.column(keys.index(where[0]))))
+    cells = [
+        encode_column(schema[name], table.column(keys.index(name)), alone=len(keys) == 1) for name in names
+    ]
     counts = table.column(len(keys)).to_numpy()
     if person is not None:
         who, ids = number_persons(table.column(0), person)
@@ -257,6 +268,23 @@ def tally(
     )
 
 
+def check_request(
+    schema: object,
+    by: Sequence[str] | None,
+    *,
+    person: str | None,
+    contributions: object,
+    where: tuple[str, str] | None,
+) -> tuple[list[str], int, list[str]]:
+    """The columns to count, how many rows a person may have, and all columns to read: ids first."""
+    names = _check_columns(schema, by)
+    limit = integer(contributions, "contributions", low=1)
+    fix = "name the column of ids, or leave it out"
+    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
+    extra = [name for name in (person, where and where[0]) if name is not None]
+    return names, limit, list(dict.fromkeys([*extra, *names]))
+
+
 def _check_columns(schema: object, by: Sequence[str] | None) -> list[str]:
     """The columns to count, if the schema is valid and has them."""
     if not isinstance(schema, Mapping) or not all(is_domain(domain) for domain in schema.values()):
@@ -269,7 +297,12 @@ def _check_columns(schema: object, by: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _encode(domain: Domain, column: Any, *, alone: bool) -> Encoded:
+def match_label(label: str, column: Any) -> Any:
+    """Which rows of a wide column have this text, as a `Category` matches a label: an Arrow array."""
+    return pa.array(encode_column(Category([label]), column).special == Special.ORDINARY)
+
+
+def encode_column(domain: Domain, column: Any, *, alone: bool = False) -> Encoded:
     """The cells of a column, each distinct value encoded once; a column grouped `alone` has no repeats.
 
     Encoding all integers costs less than finding the distinct ones first.
