@@ -20,6 +20,7 @@ from partita.public.axis.tree_solver import MOST_NODES, UNITS, LevelEvidence, Sp
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.density import TOP_BITS, importance, pairs, trimmed
 from partita.public.boxes.grid import MOST_CELLS, GridRelease
+from partita.public.boxes.plain_view import MOST_POSITIONS, PlainView
 from partita.public.boxes.plan import (
     MOST_BITS,
     BoxLevel,
@@ -39,7 +40,13 @@ from partita.public.boxes.plan import (
     rank_error,
     tree_error,
 )
-from partita.public.boxes.rank_boxes import RankBoxesRelease, RankViews, RectanglesRelease, rank_schedule
+from partita.public.boxes.rank_boxes import (
+    AxisView,
+    RankBoxesRelease,
+    RankViews,
+    RectanglesRelease,
+    rank_schedule,
+)
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
 from partita.trusted.mechanisms.base import NoisyLooks, PartNoise, Private, check_points_fit, check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
@@ -378,7 +385,8 @@ class RankBoxes(BoxMechanism):
     Proof:     docs/proofs/rank_boxes.md (shares of epsilon, scores of sensitivity one, budgets along a path)
 
     The views give rank coordinates, in which every axis alone is uniform. Scores of all pairs of axes
-    then decide which axes a spending tree halves first.
+    then decide which axes a spending tree halves first. The view of an axis is a spending tree, or for the
+    axes whose numbers are in `plain` a noisy count of every position, at the same cost.
 
     >>> from partita.domain.axis import Axis
     >>> mechanism = RankBoxes(axes=[Axis(size=2**32), Axis(size=3), Axis(size=1000)], epsilon=1)
@@ -389,10 +397,19 @@ class RankBoxes(BoxMechanism):
     name: ClassVar[str] = "rank-boxes"
     fewest_axes: ClassVar[int] = 2
 
+    plain: tuple[int, ...] = ()
+
     def _check(self) -> None:
         looks = self.view_scale, self.scale
         for scale in (*looks, self.scores_scale, *(look / UNITS for look in looks)):
             check_scale(scale, self.epsilon)
+        numbers: object = self.plain
+        valid = isinstance(numbers, tuple) and set(numbers) <= set(range(len(self.axes)))
+        rule, fix = "must be a tuple of numbers of axes, counted from 0", "leave it out"
+        check(valid, "plain", rule, given=numbers, fix=fix)
+        widest = max((self.axes[axis].width for axis in self.plain), default=1)
+        rule, fix = f"must be axes of at most {MOST_POSITIONS} positions", "leave out wider ones"
+        check(widest <= MOST_POSITIONS, "plain", rule, given=widest, fix=fix)
 
     @cached_property
     def views(self) -> tuple[SpendingBoxes, ...]:
@@ -470,15 +487,26 @@ class RankBoxes(BoxMechanism):
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _views(self, points: PointCounts, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
+    def _views(self, points: PointCounts, session: Noise) -> tuple[AxisView, ...]:
         noise = PartNoise(session)
-        return tuple(view.release(points.alone(axis), noise=noise) for axis, view in enumerate(self.views))
+        return tuple(
+            count_plainly(points, axis, self.view_scale / UNITS, session)
+            if axis in self.plain
+            else view.release(points.alone(axis), noise=noise)
+            for axis, view in enumerate(self.views)
+        )
 
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
         """Where the tree may cut, by released numbers: important axes first."""
         slots = tuple(RankSlots(trimmed(edges)) for edges in views.edges(_RANK_BITS[len(self.axes)]))
         matters = importance(scores, self.scores_scale, views.rows, views.top_shares)
         return BoxPlan(slots, rank_schedule(matters, [halvings(each.line) for each in slots]))
+
+
+def count_plainly(points: PointCounts, axis: int, scale: Fraction, session: Noise) -> PlainView:
+    """A noisy count of every position of one axis, special cells included: a row is at one of them."""
+    counts = points.alone(axis).spread().ravel()
+    return PlainView(axis=points.axes[axis], noisy=session.add(counts, scale), scale=scale)
 
 
 def _scores(points: PointCounts, views: RankViews) -> Ints:
