@@ -1,8 +1,9 @@
-"""Views of single columns joined with boxes: exact answers about one column, and least squares for the rest."""
+"""Views of single columns joined with boxes: exact answers about one column, least squares for the rest."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,24 +12,23 @@ from typing import Final, NamedTuple, final
 import numpy as np
 
 from partita.answer import Answer, least_sum
-from partita.arrays import Floats, Ints, UInts
+from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.lazy import cached_property
 from partita.numbers import check_probability
 from partita.public.axis.curve import Curve, fit_curve
-from partita.public.bounds import Run, laplace_variance, overlay_runs, repeated_reach
+from partita.public.axis.tree_solver import Families
+from partita.public.bounds import Run, laplace_variance, laplace_variances, overlay_runs, repeated_reach
 from partita.public.boxes.base import BoxTerm, EngineQuestions, Region, check_boxes, check_terms
-from partita.public.boxes.density import to_measure
+from partita.public.boxes.density import share_out, to_measure
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.grid import GridRelease
 from partita.public.boxes.plain_view import PlainView
-from partita.public.boxes.plan import Corners, volumes
+from partita.public.boxes.plan import Corners, sum_upwards, volumes
 
 _STEPS: Final = 200
 _TOLERANCE: Final = 1e-10  # of the squared residual: conjugate gradients stop there, or after so many steps
-_ROUNDS: Final = 4  # rounds in which leaves below zero are set to zero and the others solved again
 _DOUBT: Final = 0.5  # of what a leaf may hold otherwise than its spread says; chosen by errors of boxes
-_LEAST_VARIANCE: Final = 1e-3  # keeps weights of leaves finite that hold nothing for sure
 
 
 class NoisyTotal(NamedTuple):
@@ -45,21 +45,24 @@ class ViewedColumn:
 
     With K counts of variance v and a total of variance t, every count gets the same part of what all of them
     lack of the total, g = v / (K v + t). That is least squares: a sum of m positions has the variance
-    m v (1 - m g). It is less than m v, and less than that of the total and the other positions.
+    m v (1 - m g). It is less than m v, and less than that of the total and the other positions. Without a
+    total g is zero.
     """
 
     view: PlainView
-    total: NoisyTotal
+    total: NoisyTotal | None
 
     @cached_property
     def part(self) -> float:
         """The part g of what the counts lack that each of them gets."""
+        if self.total is None:
+            return 0.0
         return self._variance / (self.view.axis.width * self._variance + laplace_variance(self.total.scale))
 
     @cached_property
     def lacking(self) -> float:
         """What the counts lack of the total."""
-        return float(self.total.value - int(self.view.row.running[-1]))
+        return 0.0 if self.total is None else float(self.total.value - int(self.view.row.running[-1]))
 
     def answer(self, runs: Sequence[Run]) -> Answer:
         """The signed sum of runs of positions."""
@@ -68,14 +71,16 @@ class ViewedColumn:
         factors = np.array([float(factor) for _, _, factor in overlaid])
         firsts, stops = (np.array([run[end] for run in overlaid], np.int64) for end in (0, 1))
         noises = self._noises(sizes, factors)
-        value = float(factors @ self.view.row.sums(firsts, stops) + self.part * (sizes @ factors) * self.lacking)
+        value = float(
+            factors @ self.view.row.sums(firsts, stops) + self.part * (sizes @ factors) * self.lacking
+        )
 
         def bounds(beta: float) -> tuple[float, float]:
             reach = noises.reach(beta)
             return value - reach, value + reach
 
         least = least_sum(1 if factor > 0 else -1 for factor in factors.tolist())
-        return Answer(value, lambda: self._deviation(sizes, factors), bounds, least)
+        return Answer(value, lambda: self._deviation(sizes, factors), bounds, least, kurtosis=noises.kurtosis)
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The sum of each run of positions low, ..., high."""
@@ -93,8 +98,9 @@ class ViewedColumn:
         """
         width = self.view.axis.width
         own = self.view.row.reach(width, beta / (width * (width + 1)))
-        every = _Noises(np.ones(2), self._rates, np.array([float(width), 1.0]))
-        return own + every.reach(beta / 2)
+        if self.total is None:
+            return own
+        return own + _Noises(np.ones(2), self._rates, np.array([float(width), 1.0])).reach(beta / 2)
 
     @cached_property
     def curve(self) -> Curve:
@@ -126,7 +132,8 @@ class ViewedColumn:
 
     @cached_property
     def _rates(self) -> Floats:
-        return np.array([float(1 / self.view.scale), float(1 / self.total.scale)])
+        total = self.view.scale if self.total is None else self.total.scale
+        return np.array([float(1 / self.view.scale), float(1 / total)])
 
 
 class _Noises(NamedTuple):
@@ -135,6 +142,13 @@ class _Noises(NamedTuple):
     factors: Floats
     rates: Floats
     numbers: Floats
+
+    @property
+    def kurtosis(self) -> float:
+        """The excess kurtosis of their sum: three for one Laplace noise, and less for a sum of several."""
+        variances = self.numbers * self.factors**2 * laplace_variances(self.rates)
+        squares = 3.0 * float((variances * self.factors**2 * laplace_variances(self.rates)).sum())
+        return squares / max(float(variances.sum()) ** 2, sys.float_info.min)
 
     def reach(self, beta: float) -> float:
         """Their sum leaves [-t, t] with probability at most beta."""
@@ -175,26 +189,73 @@ class _Spread:
         return np.asarray((upto[self.stop] - upto[self.first]) / self.within)
 
 
-def fit_leaves(engine: BoxEngine, columns: Mapping[int, ViewedColumn]) -> BoxEngine:
+@final
+@dataclass(frozen=True, eq=False)
+class TreeCovariance:
+    """How the errors of the leaves of a solved tree go together.
+
+    The error of a node is shared out among its children by their variances d from below, and to each of them
+    an error of its own is added that cancels in their sum: d_i in place i, less d d' / sum d. That is the
+    posterior of `BoxSolution`, so many leaves together err by no more than the looks above them allow.
+    """
+
+    families: list[Families]
+    variances: Floats
+    """Of every node, from what is known of it and of everything below it."""
+    leaves: Bools
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of each node in the error of its parent; nothing where a whole family is known."""
+        shares = np.ones_like(self.variances)
+        for family in self.families:
+            own = self.variances[family.nodes]
+            every = family.spread(family.sum(own))
+            shares[family.nodes] = np.divide(own, every, out=np.zeros_like(own), where=every > 0.0)
+        return shares
+
+    def apply(self, weights: Floats) -> Floats:
+        """The covariance matrix of the leaves times a weight for each leaf."""
+        sums = np.zeros_like(self.variances)
+        sums[self.leaves] = weights
+        for family in reversed(self.families):
+            sums[family.parents] = family.sum(self.shares[family.nodes] * sums[family.nodes])
+        found = np.zeros_like(sums)
+        found[0] = self.variances[0] * sums[0]
+        for family in self.families:
+            own, above = self.variances[family.nodes], family.spread(found[family.parents])
+            apart = sums[family.nodes] - family.spread(sums[family.parents])
+            found[family.nodes] = self.shares[family.nodes] * above + own * apart
+        return np.asarray(found[self.leaves])
+
+
+def fit_leaves(
+    engine: BoxEngine, covariance: TreeCovariance, columns: Mapping[int, ViewedColumn]
+) -> BoxEngine:
     """The same tree, its leaves drawn towards the views, and spread by these inside.
 
-    Least squares: the leaves x minimise sum (x - x0)^2 / variance + sum (y - F x)^2 / (v + q) over all
-    positions of all views, where F spreads each leaf by the view, and q is what F cannot know about the rows
-    inside of leaves. Leaves that would be negative are set to zero and the others are solved again.
+    Least squares: the leaves x minimise (x - x0)' C^-1 (x - x0) + sum (y - F x)^2 / (v + q) over all
+    positions of all views, where C is the covariance of the leaves, F spreads each leaf by the view, and q is
+    what F cannot know about the rows inside of leaves. Then counts are made >= 0, from the root down.
     """
     if not columns:
         return engine
-    measures = [to_measure(columns[a].view.shares) if a in columns else m for a, m in enumerate(engine.measures)]
     leaves = engine.nodes.leaves
     lows, highs = (corners.astype(np.int64) for corners in engine.nodes.corners(leaves))
-    spreads = [_Spread(column.view.shares.counts, lows[:, a], highs[:, a] + 1) for a, column in columns.items()]
-    start, variances = engine.values[leaves], np.maximum(engine.variances[leaves], _LEAST_VARIANCE)
     views = [
-        _Evidence(spread, column.view.noisy.astype(np.float64), laplace_variance(column.view.scale))
-        for spread, column in zip(spreads, columns.values(), strict=True)
+        _Evidence(
+            _Spread(column.view.shares.counts, lows[:, axis], highs[:, axis] + 1),
+            column.view.noisy.astype(np.float64),
+            laplace_variance(column.view.scale),
+        )
+        for axis, column in columns.items()
     ]
-    values = engine.values.copy()
-    values[leaves] = _solve(start, variances, views)
+    wanted = _solve(engine.values[leaves], covariance, views)
+    values = project_down(covariance.families, leaves, wanted)
+    measures = [
+        to_measure(columns[axis].view.shares) if axis in columns else measure
+        for axis, measure in enumerate(engine.measures)
+    ]
     return replace(engine, measures=measures, values=values)
 
 
@@ -211,31 +272,40 @@ class _Evidence(NamedTuple):
         return np.asarray(self.variance + _DOUBT**2 * np.maximum(doubt, 0.0))
 
 
-def _solve(start: Floats, variances: Floats, views: Sequence[_Evidence]) -> Floats:
-    """Leaves >= 0 between their own estimates and the views."""
+def _solve(start: Floats, covariance: TreeCovariance, views: Sequence[_Evidence]) -> Floats:
+    """Leaves between their own estimates and the views, by least squares in the dual."""
     ends = np.cumsum([view.noisy.size for view in views])[:-1]
     noisy = np.concatenate([view.noisy for view in views])
     noise = np.concatenate([view.weigh(start) for view in views])
-    free, found = np.ones(start.size, bool), start
-    for _ in range(_ROUNDS):
-        own, base = np.where(free, variances, 0.0), np.where(free, start, 0.0)
 
-        def project(leaves: Floats) -> Floats:
-            return np.concatenate([view.spread.project(leaves) for view in views])
+    def project(leaves: Floats) -> Floats:
+        return np.concatenate([view.spread.project(leaves) for view in views])
 
-        def gather(numbers: Floats) -> Floats:
-            parts = zip(views, np.split(numbers, ends), strict=True)
-            return np.asarray(sum(view.spread.gather(part) for view, part in parts))
+    def gather(numbers: Floats) -> Floats:
+        parts = zip(views, np.split(numbers, ends), strict=True)
+        return np.asarray(sum(view.spread.gather(part) for view, part in parts))
 
-        def normal(numbers: Floats, own: Floats = own) -> Floats:
-            return project(own * gather(numbers)) + noise * numbers
+    def normal(numbers: Floats) -> Floats:
+        return project(covariance.apply(gather(numbers))) + noise * numbers
 
-        diagonal = noise + np.concatenate([view.spread.project(own, power=2) for view in views])
-        found = base + own * gather(_conjugate(normal, noisy - project(base), diagonal))
-        if not bool((found < 0.0).any()):
-            break
-        free &= found > 0.0
-    return np.maximum(found, 0.0)
+    own = covariance.variances[covariance.leaves]
+    diagonal = noise + np.concatenate([view.spread.project(own, power=2) for view in views])
+    return start + covariance.apply(gather(_conjugate(normal, noisy - project(start), diagonal)))
+
+
+def project_down(families: list[Families], leaves: Bools, wanted: Floats) -> Floats:
+    """Counts >= 0 of all nodes near those wanted of the leaves, each the sum of its children.
+
+    From the root down siblings are projected on counts >= 0 with the sum of their parent: what is added to
+    a leaf below zero is taken from its siblings, so that larger boxes stay as they are.
+    """
+    values = np.zeros(leaves.size)
+    values[leaves] = wanted
+    values = sum_upwards(families, values)
+    values[0] = max(0.0, values[0])
+    for family in families:
+        values[family.nodes] = share_out(family, values[family.nodes], values)
+    return values
 
 
 def _conjugate(apply: Callable[[Floats], Floats], right: Floats, diagonal: Floats) -> Floats:
@@ -320,7 +390,9 @@ class FittedGrid:
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """Sums of cells, corrected."""
-        return np.asarray(self.grid.counts(lows, highs) + self._correct(*check_boxes(lows, highs, self.grid.axes)))
+        return np.asarray(
+            self.grid.counts(lows, highs) + self._correct(*check_boxes(lows, highs, self.grid.axes))
+        )
 
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
         """The standard errors of sums of cells before they are corrected."""

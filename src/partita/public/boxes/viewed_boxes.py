@@ -26,7 +26,14 @@ from partita.public.boxes.plain_view import PlainView
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
-from partita.public.boxes.view_fit import FittedBoxes, FittedGrid, NoisyTotal, ViewedColumn, fit_leaves
+from partita.public.boxes.view_fit import (
+    FittedBoxes,
+    FittedGrid,
+    NoisyTotal,
+    TreeCovariance,
+    ViewedColumn,
+    fit_leaves,
+)
 
 InnerBoxes: TypeAlias = GridRelease | RankBoxesRelease | SpendingBoxesRelease
 """The boxes beside the views."""
@@ -57,7 +64,7 @@ class _Questions(Protocol):
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ViewedBoxesRelease(BoxRelease):
-    """A noisy total, plain views of some columns, and boxes over all of them.
+    """Plain views of some columns, boxes over all columns, and a noisy total if that chose the boxes.
 
     A question about positions of one viewed column is answered by its view and the total. Every other
     question is answered by the boxes, which are first drawn towards the views by least squares. Rank boxes
@@ -73,9 +80,9 @@ class ViewedBoxesRelease(BoxRelease):
     boxes: InnerBoxes
     views: Mapping[int, PlainView]
     """The views that are not part of the boxes, by the number of their axis."""
-    total: int
-    scale: Fraction
-    """The noise scale of the total."""
+    total: int | None = None
+    scale: Fraction | None = None
+    """The noise scale of the total; None if there is none."""
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
@@ -85,6 +92,8 @@ class ViewedBoxesRelease(BoxRelease):
                 raise damaged("views", "must be views of axes of the boxes")
         if self.views and isinstance(self.boxes, RankBoxesRelease):
             raise damaged("views", "must be those of the rank boxes")
+        if (self.total is None) != (self.scale is None):
+            raise damaged("total", "must have a noise scale")
 
     @cached_property
     def columns(self) -> Mapping[int, ViewedColumn]:
@@ -100,7 +109,11 @@ class ViewedBoxesRelease(BoxRelease):
         """The boxes, drawn towards the views."""
         match self.boxes:
             case SpendingBoxesRelease():
-                return FittedBoxes(self.axes, fit_leaves(self.boxes.engine, self.columns))
+                solution, engine = self.boxes.solution, self.boxes.engine
+                covariance = TreeCovariance(
+                    list(solution.families), solution.raised.variances, engine.nodes.leaves
+                )
+                return FittedBoxes(self.axes, fit_leaves(engine, covariance, self.columns))
             case GridRelease() if self.columns:
                 return FittedGrid(self.boxes, self.columns)
         return self.boxes
@@ -112,7 +125,7 @@ class ViewedBoxesRelease(BoxRelease):
         lows, highs = (
             np.array([box[end] for box in boxes], np.uint64).reshape(-1, len(self.axes)) for end in (0, 1)
         )
-        bounded = self._bounded(lows, highs).any(axis=0)
+        bounded = np.asarray(self._bounded(lows, highs).any(axis=0))
         for axis, column in self.columns.items():
             if bounded[axis] and bounded.sum() == 1:
                 return column.answer([(low[axis], high[axis] + 1, sign) for low, high, sign in boxes])
@@ -174,16 +187,21 @@ class ViewedBoxesRelease(BoxRelease):
     def spent(self) -> Fraction:
         """What a row costs: in the total, at one position of every view, and in the boxes."""
         views = sum((view.spent for view in self.views.values()), Fraction(0))
-        return 1 / self.scale + views + self.boxes.spent
+        total = Fraction(0) if self.scale is None else 1 / self.scale
+        return total + views + self.boxes.spent
 
     @property
     def story(self) -> str:
         """What was chosen, and by which released numbers."""
-        names = " and ".join(str(axis + 1) for axis in self.columns)
+        first = (
+            ""
+            if self.total is None
+            else f"A first count of about {max(0, self.total):,} rows chose the boxes. "
+        )
+        names = ", ".join(str(axis + 1) for axis in self.columns)
         many = "s" * (len(self.columns) > 1)
-        viewed = f"every position of column{many} {names}" if names else "no column by its positions"
-        first = f"After a first count of about {max(0, self.total):,} rows it counted {viewed}"
-        return f"{first}, and {self.boxes.kind} over all columns. {self.boxes.story}".rstrip()
+        viewed = f"Every position of column{many} {names} is counted by itself. " if names else ""
+        return f"{first}{viewed}{self.boxes.story}".rstrip()
 
     def parts(self) -> Parts:
         """The boxes with their kind, the views, the total, and the public facts."""
@@ -192,7 +210,7 @@ class ViewedBoxesRelease(BoxRelease):
             "kind": self.boxes.kind,
             "boxes": dict(boxes.facts),
             "total": self.total,
-            "scale": str(self.scale),
+            "scale": None if self.scale is None else str(self.scale),
             "views": [[axis, str(view.scale)] for axis, view in self.views.items()],
         }
         views = {_name(axis): view.noisy for axis, view in self.views.items()}
@@ -215,20 +233,25 @@ class ViewedBoxesRelease(BoxRelease):
         return cls(
             boxes=boxes,
             views={axis: _read_view(reader, boxes.axes, axis, scale) for axis, scale in scales.items()},
-            total=reader.integer("total", low=-LARGEST_TOTAL, high=LARGEST_TOTAL),
-            scale=reader.scale("scale"),
+            total=reader.optional("total", partial(reader.integer, low=-LARGEST_TOTAL, high=LARGEST_TOTAL)),
+            scale=reader.optional("scale", reader.scale),
             guarantee=guarantee,
         )
 
     @cached_property
-    def _best_total(self) -> NoisyTotal:
-        """The total, or a look at all rows by the boxes if that has less noise."""
-        own = NoisyTotal(self.total, self.scale)
-        if not isinstance(self.boxes, SpendingBoxesRelease) or self.boxes.looks.nodes[0] != 0:
-            return own
-        looks = self.boxes.looks
-        root = NoisyTotal(int(looks.noisy[0]), self.boxes.scale / int(looks.units[0]))
-        return min(own, root, key=lambda each: each.scale)
+    def _best_total(self) -> NoisyTotal | None:
+        """The number of all rows with the least noise: the total, or the first look of a tree."""
+        trees: tuple[SpendingBoxesRelease | PlainView, ...] = ()
+        if isinstance(self.boxes, SpendingBoxesRelease):
+            trees = (self.boxes,)
+        elif isinstance(self.boxes, RankBoxesRelease):
+            trees = self.boxes.views.trees
+        found = [] if self.total is None or self.scale is None else [NoisyTotal(self.total, self.scale)]
+        for tree in trees:
+            if isinstance(tree, SpendingBoxesRelease) and tree.looks.nodes[0] == 0:
+                looks = tree.looks
+                found.append(NoisyTotal(int(looks.noisy[0]), tree.scale / int(looks.units[0])))
+        return min(found, key=lambda each: each.scale, default=None)
 
     def _bounded(self, lows: Corners, highs: Corners) -> Bools:
         """Which axes each box bounds."""
