@@ -62,7 +62,8 @@ class ViewedBoxes(BoxMechanism):
     Labels have no order, so a tree that cuts boxes in halves says little about any of them. A category is
     therefore counted position by position, and the boxes are released with the rest of epsilon, by the
     structure that `Rectangles` would choose. Rank boxes release a view of every column in any case: there
-    the view of a category is the plain one. A category of more than 2^16 positions has no view.
+    the view of a category is the plain one. A category of more than 2^16 positions has no view. `views` names
+    the axes to be viewed by their numbers; without it the axes and the structure of the boxes decide.
 
     >>> from partita.domain.axis import Axis
     >>> trips = ViewedBoxes(axes=[Axis(size=365), Axis(size=300, labels=True)], epsilon=1)
@@ -73,15 +74,26 @@ class ViewedBoxes(BoxMechanism):
     name: ClassVar[str] = "viewed-boxes"
     fewest_axes: ClassVar[int] = 2
 
+    views: tuple[int, ...] | None = None
+
     def _check(self) -> None:
         rule = f"must have a category of at most {MOST_POSITIONS:,} positions among them"
         fix = 'use mechanism="rectangles" for ordered columns'
         check(self.categories, "axes", rule, given=[axis.width for axis in self.axes], fix=fix)
+        self._check_views()
         if self.asks_for_total:
             check_scale(self.total_scale, self.epsilon)
         for structure in self._structures:  # every plan can be drawn, whatever the total turns out to be
             plan = self._plan(structure)
             check_scale(self.rows_changed / plan.view_epsilon, self.epsilon)
+
+    def _check_views(self) -> None:
+        """Refuse views of axes that do not exist or are too wide."""
+        given: object = () if self.views is None else self.views
+        known = {axis for axis, line in enumerate(self.axes) if line.width <= MOST_POSITIONS}
+        valid = isinstance(given, tuple) and len(set(given)) == len(given) and set(given) <= known
+        rule = f"must be a tuple of different numbers of axes of at most {MOST_POSITIONS:,} positions"
+        check(valid, "views", rule, given=given, fix="leave it out")
 
     @property
     def categories(self) -> tuple[int, ...]:
@@ -147,9 +159,12 @@ class ViewedBoxes(BoxMechanism):
         most = self.epsilon * _VIEW_SHARE / len(self.axes)
         boxes: Structure
         if structure is RankBoxes:
-            boxes = RankBoxes(axes=self.axes, epsilon=left, plain=self.categories, **self.protected)
+            plain = self.categories if self.views is None else self.views
+            boxes = RankBoxes(axes=self.axes, epsilon=left, plain=plain, **self.protected)
             return ViewsPlan((), most, boxes)
-        views = tuple(axis for axis in self.categories if self._is_worth_a_view(axis))
+        views = self.views
+        if views is None:
+            views = tuple(axis for axis in self.categories if self._is_worth_a_view(axis))
         each = min(most, self.epsilon * _MOST_FOR_VIEWS / max(1, len(views)))
         boxes = structure(axes=self.axes, epsilon=left - len(views) * each, **self.protected)
         assert len(views) * each + boxes.epsilon <= left
