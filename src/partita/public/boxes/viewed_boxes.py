@@ -130,7 +130,8 @@ class ViewedBoxesRelease(BoxRelease):
             if bounded[axis] and bounded.sum() == 1:
                 return column.answer([(low[axis], high[axis] + 1, sign) for low, high, sign in boxes])
         answer = self.joined.answer(*checked)
-        return replace(answer, bounds=partial(self._bounds, answer, checked))
+        bounds = partial(self._bounds, answer, checked)
+        return replace(answer, bounds=bounds, basis=self._basis(lows, highs))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
@@ -257,6 +258,17 @@ class ViewedBoxesRelease(BoxRelease):
         """Which axes each box bounds."""
         last = np.array([axis.width - 1 for axis in self.axes], np.uint64)
         return np.asarray((lows > 0) | (highs < last))
+
+    def _basis(self, lows: Corners, highs: Corners) -> str:
+        """What an answer about boxes rests on: "inferred" if every leaf that meets one of them is cut."""
+        if isinstance(self.boxes, GridRelease) or not len(lows) or len(lows) > _MOST_TERMS:
+            return "measured"
+        nodes = self.boxes.engine.nodes
+        first, last = nodes.corners(nodes.leaves)
+        inside = (
+            ((first >= low) & (last <= high)).all(axis=1).any() for low, high in zip(lows, highs, strict=True)
+        )
+        return "measured" if any(inside) else "inferred"
 
     def _bounds(self, answer: Answer, terms: Sequence[BoxTerm], beta: float) -> tuple[float, float]:
         """What the boxes allow, and what the views of the sides do, with half of beta each."""
