@@ -72,9 +72,9 @@ class Answer:
         return max(self.least, min(low, self.value)), max(self.least, high, self.value)
 
     def _quantile(self, chance: float) -> float:
-        """The normal quantile, corrected for the excess kurtosis of the noise [Cornish and Fisher 1938]."""
+        """The normal quantile, widened for the excess kurtosis of the noise [Cornish and Fisher 1938]."""
         normal = NormalDist().inv_cdf(chance)
-        return normal * max(0.0, 1.0 + self.kurtosis * (normal**2 - 3.0) / 24.0)
+        return normal * max(1.0, 1.0 + self.kurtosis * (normal**2 - 3.0) / 24.0)
 
     def __add__(self, other: Answer) -> Answer:
         """Both together, where their noises are independent: variances add, and beta is halved."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final, NamedTuple, final
 
 import numpy as np
@@ -80,7 +81,9 @@ class ViewedColumn:
             return value - reach, value + reach
 
         least = least_sum(1 if factor > 0 else -1 for factor in factors.tolist())
-        return Answer(value, lambda: self._deviation(sizes, factors), bounds, least, kurtosis=noises.kurtosis)
+        return Answer(
+            value, partial(self._deviation, sizes, factors), bounds, least, "measured", noises.kurtosis
+        )
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
         """The sum of each run of positions low, ..., high."""
