@@ -194,7 +194,8 @@ def _box_world(
     slow: bool = False,
     **options: Any,
 ) -> World:
-    about = " x ".join(str(axis.width) for axis in axes) + " cells"
+    named = "".join(f", {name} {options[name]}" for name in ("plain", "views") if name in options)
+    about = " x ".join(str(axis.width) for axis in axes) + f" cells{named}"
     make, cells = _maker(name, axes=axes, **options), prod(axis.width for axis in axes)
     return World(name, about, make, partial(points, axes), cells, rows, protected, slow=slow)
 
