@@ -29,7 +29,7 @@ _TOTAL_SHARE: Final = Fraction(1, 100)  # of epsilon, where the number of rows c
 # A view has this share of epsilon over the number of columns, so that a label errs at most 2.2 times as much
 # as in a view of its own with epsilon over the number of columns. On made-up trips and on pairs of columns of
 # Adult random boxes then erred 0.3 to 1.3 times as much as without views; with 30/100 in its place 0.3 to
-# 1.25 times, but labels 3.3 times; with 60/100 up to 1.7 times (docs/mechanisms/viewed_boxes.md).
+# 1.25 times, but labels 3.3 times (8 to 16 releases each, docs/mechanisms/viewed_boxes.md).
 _VIEW_SHARE: Final = Fraction(46, 100)
 # All views together have at most this: with two of 23/100 each, cells of two categories erred 1.45 times as
 # much as without, and with two of 15/100 each 1.15 times.
