@@ -29,6 +29,7 @@ SLOW: Final = frozenset(
         "Partition",
         "ProjectedLaplace",
         "RankBoxes",
+        "ViewedBoxes",
     }
 )
 """Mechanisms that get no more rows than in a deep audit: a pair of theirs takes a tenth of a second or so."""

@@ -96,6 +96,8 @@ def _boxes(dice: Random, number: int) -> tuple[str, Case]:
     """Several axes together."""
     name, made = dice.choice(sorted(box_mechanisms().items()))
     axes = [_public_axis(dice) for _ in range(dice.choice((2, 2, 3)))]
+    if name == "viewed-boxes":
+        axes[0] = Axis(size=dice.choice((2, 40)), after=2, labels=True)
     here = _points(dice, axes)
     data = [here, ScatteredPoints(here, blocks=dice.randint(1, 4))]
     return name, _released(made(axes=axes, epsilon=dice.choice(EPSILONS)), data, number)

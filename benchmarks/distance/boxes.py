@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.distance.row import Distance, Measured, largest_bound, linear_bound, noises
-from partita import Axis, GridCounts, PaperRectangles, Points, RankBoxes, Rectangles, SpendingBoxes
+from partita import (
+    Axis,
+    GridCounts,
+    PaperRectangles,
+    Points,
+    RankBoxes,
+    Rectangles,
+    SpendingBoxes,
+    ViewedBoxes,
+)
 
 _PEOPLE = 20_000
 _SLOW = 5
@@ -32,6 +41,12 @@ def spending_boxes(trials: int) -> Distance:
 def rank_boxes(trials: int) -> Distance:
     """Views and a tree in ranks, on the columns of the default: so few cells do not suit it."""
     return _largest("rank_boxes", RankBoxes(axes=_axes(8, 3), epsilon=1), trials // _SLOW)
+
+
+def viewed_boxes(trials: int) -> Distance:
+    """A category with a view beside the tree over boxes, on cells like those of the tree."""
+    axes = [Axis(size=16, labels=True), Axis(size=16)]
+    return _largest("viewed_boxes", ViewedBoxes(axes=axes, epsilon=1), trials)
 
 
 def paper_rectangles(trials: int) -> Distance:
@@ -80,8 +95,8 @@ def _errors(mechanism: Any, trials: int) -> Any:
 
 
 def _answers(released: Any, lows: NDArray[np.uint64], highs: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """What the release says. Answers of a pruned tree of trees do not add up, those of all others do."""
-    if released.kind == "rectangles-paper":
+    """What the release says. Answers of a pruned tree of trees, or of views beside boxes, do not add up."""
+    if released.kind in ("rectangles-paper", "viewed-boxes"):
         return np.asarray(released.counts(lows, highs))
     widths = [axis.width for axis in released.axes]
     cells = np.indices(widths).reshape(len(widths), -1).T.astype(np.uint64)

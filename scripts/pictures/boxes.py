@@ -12,7 +12,16 @@ from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from partita import Axis, GridCounts, PaperRectangles, Points, RankBoxes, Rectangles, SpendingBoxes
+from partita import (
+    Axis,
+    GridCounts,
+    PaperRectangles,
+    Points,
+    RankBoxes,
+    Rectangles,
+    SpendingBoxes,
+    ViewedBoxes,
+)
 from scripts.pictures.style import BLUE, FAINT, GREEN, ORANGE, canvas, fixed_noise
 
 _SIZE = 1024
@@ -61,6 +70,23 @@ def rank_boxes() -> Any:
     native.set_title("values, cut into eight ranks along each axis")
     _outlines(ranked, *_ranked(released), size=1.0)
     ranked.set_title("ranks: the leaves of the tree")
+    return figure
+
+
+def viewed_boxes() -> Any:
+    """Labels in no order: their counts by the view, by the boxes alone, and the truth."""
+    figure, drawn = canvas()
+    axes, labels = (Axis(size=365), Axis(size=200, labels=True)), np.arange(40)
+    number = np.arange(20_000)
+    town = (number * number % 9973) * (number % 131) // 6536 * 83 % 200
+    people = Points.from_rows(np.stack([number * 7 % 365, town], axis=1), axes=axes)
+    released = ViewedBoxes(axes=axes, epsilon=1).release(people, noise=fixed_noise())
+    lows, highs = (np.stack([np.full(40, day), labels], axis=1).astype(np.uint64) for day in (0, 364))
+    drawn.bar(labels, np.bincount(town, minlength=200)[:40], color=FAINT, label="secret")
+    drawn.plot(labels, released.boxes.counts(lows, highs), "_", color=ORANGE, label="the boxes alone")
+    drawn.plot(labels, released.counts(lows, highs), ".", color=BLUE, label="released: the view")
+    drawn.set(xlabel="labels, in no order", ylabel="rows", xticks=[])
+    drawn.legend()
     return figure
 
 

@@ -59,6 +59,7 @@ from partita.public.boxes.rank_boxes import RectanglesRelease as RectanglesRelea
 from partita.public.boxes.regions import HalfSpace as HalfSpace
 from partita.public.boxes.regions import Polygon as Polygon
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease as SpendingBoxesRelease
+from partita.public.boxes.viewed_boxes import ViewedBoxesRelease as ViewedBoxesRelease
 from partita.public.file import load as load
 from partita.public.queries.language import between as between
 from partita.public.queries.language import clipped as clipped
@@ -137,6 +138,7 @@ from partita.trusted.mechanisms.sums import LevelTrees as LevelTrees
 from partita.trusted.mechanisms.sums import LogTree as LogTree
 from partita.trusted.mechanisms.tree import PaperIntervals as PaperIntervals
 from partita.trusted.mechanisms.tree import Tree as Tree
+from partita.trusted.mechanisms.viewed_boxes import ViewedBoxes as ViewedBoxes
 from partita.trusted.mechanisms.weights import MultiplicativeWeights as MultiplicativeWeights
 from partita.trusted.mechanisms.workload import LinearQueries as LinearQueries
 from partita.trusted.mechanisms.workload import LinearWorkload as LinearWorkload

@@ -29,7 +29,8 @@ class Answer:
 
     `bounds(beta)` is an interval that misses the truth with probability at most beta, for any
     data. `interval` is calibrated by a normal model, which is no guarantee, and is never wider than
-    the guaranteed bounds. Neither goes below `least`. What is not asked for is not computed.
+    the guaranteed bounds. Neither goes below `least`. What is not asked for is not computed. `kurtosis` is
+    the excess kurtosis of the noise, where that is known and the normal model would be too narrow.
 
     `basis` says what the value rests on, where a release can tell: "measured" on noisy counts of just
     these columns, "inferred" from a model of pairs of columns, "order 3+" from a model of pairs where
@@ -48,6 +49,7 @@ class Answer:
     bounds: Bounds = field(compare=False)
     least: float = 0.0
     basis: str = ""
+    kurtosis: float = field(default=0.0, compare=False)
 
     @cached_property
     def error(self) -> float:
@@ -60,7 +62,7 @@ class Answer:
         Where guaranteed bounds of the same confidence are narrower on a side, they take its place.
         """
         chance = check_probability(confidence, "confidence")
-        half = NormalDist().inv_cdf((1 + float(chance)) / 2) * self.error
+        half = self._quantile((1 + float(chance)) / 2) * self.error
         low, high = self.worst(min(0.5, float(1 - chance)))
         return max(low, self.value - half), min(high, max(self.least, self.value + half))
 
@@ -68,6 +70,11 @@ class Answer:
         """Bounds that fail with probability at most beta, whatever the data."""
         low, high = self.bounds(float(check_probability(beta)))
         return max(self.least, min(low, self.value)), max(self.least, high, self.value)
+
+    def _quantile(self, chance: float) -> float:
+        """The normal quantile, widened for the excess kurtosis of the noise [Cornish and Fisher 1938]."""
+        normal = NormalDist().inv_cdf(chance)
+        return normal * max(1.0, 1.0 + self.kurtosis * (normal**2 - 3.0) / 24.0)
 
     def __add__(self, other: Answer) -> Answer:
         """Both together, where their noises are independent: variances add, and beta is halved."""
@@ -82,7 +89,7 @@ class Answer:
             low, high = self.bounds(beta)
             return -high, -low
 
-        return Answer(-self.value, lambda: self.error, bounds, -math.inf, self.basis)
+        return Answer(-self.value, lambda: self.error, bounds, -math.inf, self.basis, self.kurtosis)
 
     @staticmethod
     def exact(value: float) -> Answer:

@@ -48,7 +48,7 @@ def test_the_command_line_lists_mechanisms_of_sums_beside_the_others() -> None:
 
 def test_the_mechanisms_for_several_columns_are_listed() -> None:
     """The default, and those it may choose, by the names that users know; none is on both lists."""
-    expected = {"grid", "rank-boxes", "rectangles", "rectangles-paper", "spending-boxes"}
+    expected = {"grid", "rank-boxes", "rectangles", "rectangles-paper", "spending-boxes", "viewed-boxes"}
 
     assert expected <= set(BOX_NAMES)
     assert set(NAMES).isdisjoint(BOX_NAMES)

@@ -27,6 +27,7 @@ SLOW = {
     "PaperRectangles",
     "RankBoxes",
     "Rectangles",
+    "ViewedBoxes",
 }
 TEETH = {
     "GlobalTruncation": 0.4,

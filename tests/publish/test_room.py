@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from partita.domain import Category, Integer
+from partita.domain import Category, Domain, Integer
 from partita.errors import InvalidParameter
 from partita.ledger.ledger import Ledger
 from partita.public.axis.base import AxisRelease
@@ -102,10 +102,15 @@ def test_every_mechanism_has_room(name: str) -> None:
     assert fits({f"c{number}": Integer(0, 99) for number in range(5)}, mechanism=name)
 
 
+def _domain(name: str) -> Domain:
+    """Viewed boxes need categories."""
+    return Category(["0", "1", "2"]) if name == "viewed-boxes" else Integer(0, 2)
+
+
 @pytest.mark.parametrize("name", sorted(box_mechanisms()))
 def test_every_mechanism_over_boxes_has_room(name: str) -> None:
     """Several views of six columns fit, whatever releases them."""
-    schema = {f"c{number}": Integer(0, 1) for number in range(8)}
+    schema = {f"c{number}": _domain(name) for number in range(8)}
     views = [tuple(f"c{number}" for number in range(first, first + 6)) for first in range(3)]
 
     assert fits(schema, mechanism=name, views=views)
@@ -185,7 +190,7 @@ def test_an_epsilon_of_many_digits_is_refused_or_fits(name: str) -> None:
 def test_boxes_with_an_epsilon_of_many_digits_survive_their_file(name: str) -> None:
     """With 99 digits for each view, whatever releases it."""
     long = Fraction(10**99 - 1, 10**98) / 4
-    schema = {f"c{number}": Integer(0, 2) for number in range(3)}
+    schema = {f"c{number}": _domain(name) for number in range(3)}
     data = {column: [0, 1] for column in schema}
 
     release = publish(data, schema, epsilon=long, mechanism=name)

@@ -22,6 +22,8 @@ def alike(one: Any, other: Any) -> bool:
         return all(alike(getattr(one, name), getattr(other, name)) for name in names)
     if isinstance(one, FunctionType):
         return bool(one.__qualname__ == other.__qualname__)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, (tuple, list)):
         return len(one) == len(other) and all(map(alike, one, other))
     return bool(one == other)

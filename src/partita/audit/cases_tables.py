@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
@@ -13,6 +13,7 @@ import partita as pt
 from partita.audit.base import Case, Counts, Depth, Pair, histogram, points, step
 from partita.audit.laws import EVERYBODY, HALF, MOVING, Protected, World, coupled_cases, law_cases, law_loss
 from partita.domain.axis import Axis
+from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer
 from partita.public.boxes.plan import Recipe
@@ -163,7 +164,10 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         _box_world("PaperRectangles", square, (0, 1, 3)),
         _box_world("PaperRectangles", special, (0, 0, 1)),
         _box_world("Rectangles", square, (0, 1, 3)),
+        _box_world("ViewedBoxes", (_TWO, _LABELS), (0, 1, 3), views=(0, 1)),
+        _box_world("ViewedBoxes", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True, views=(1,)),
         _box_world("RankBoxes", square, (0, 1, 2), slow=True),
+        _box_world("RankBoxes", (_TWO, _LABELS), (0, 0, 1), slow=True, plain=(1,)),
         _box_world("RankBoxes", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True),
     ):
         yield from coupled_cases(world, depth, more)
@@ -190,7 +194,8 @@ def _box_world(
     slow: bool = False,
     **options: Any,
 ) -> World:
-    about = " x ".join(str(axis.width) for axis in axes) + " cells"
+    named = "".join(f", {name} {options[name]}" for name in ("plain", "views") if name in options)
+    about = " x ".join(str(axis.width) for axis in axes) + f" cells{named}"
     make, cells = _maker(name, axes=axes, **options), prod(axis.width for axis in axes)
     return World(name, about, make, partial(points, axes), cells, rows, protected, slow=slow)
 
@@ -209,7 +214,7 @@ Row: TypeAlias = tuple[int | None, int | None, int | None]
 Table: TypeAlias = Mapping[str, Sequence[int | None]]
 
 _COLUMNS: Final = ("age", "sex", "pay")
-_SCHEMA: Final = {"age": Integer(0, 3), "sex": Integer(0, 1), "pay": Integer(0, 2)}
+_SCHEMA: Final[Mapping[str, Domain]] = {"age": Integer(0, 3), "sex": Integer(0, 1), "pay": Integer(0, 2)}
 _LOW: Final[Row] = (0, 0, 0)
 _MIDDLE: Final[Row] = (1, 0, 1)
 _HIGH: Final[Row] = (2, 1, 2)
@@ -231,6 +236,7 @@ class _PublishRequest:
     about: str
     options: Mapping[str, Any]
     others: tuple[Row, ...] = _OTHERS
+    schema: Mapping[str, Domain] = field(default_factory=lambda: _SCHEMA)
 
 
 def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
@@ -247,6 +253,12 @@ def _publish_requests() -> Iterator[_PublishRequest]:
     for name, kind in axis_mechanisms().items():
         yield _PublishRequest(kind.__name__, name, {"by": "age", "mechanism": name})
     for name, kind in box_mechanisms().items():
+        if name == "viewed-boxes":  # it needs a category, and so many cells that it views it
+            options = {"by": list(_COLUMNS), "mechanism": name}
+            yield _PublishRequest(
+                kind.__name__, name, options, schema={**_SCHEMA, "sex": Category(["0", "1"])}
+            )
+            continue
         yield _PublishRequest(kind.__name__, name, {"by": ["age", "sex"], "mechanism": name})
     for name, kind in query_mechanisms().items():
         options = {"queries": _queries(name), "mechanism": name}
@@ -306,7 +318,7 @@ def _publish_loss(
 ) -> ReplayedLoss:
     person = {"person": "id"} if "contributions" in protected else {}
     return replay_publish(
-        one, other, _SCHEMA, epsilon=_EPSILON, passes=passes, **request.options, **protected, **person
+        one, other, request.schema, epsilon=_EPSILON, passes=passes, **request.options, **protected, **person
     )
 
 

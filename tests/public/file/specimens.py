@@ -75,6 +75,7 @@ BOX_MECHANISMS: Final = {
     "rectangles": "Rectangles",
     "rectangles-paper": "PaperRectangles",
     "spending-boxes": "SpendingBoxes",
+    "viewed-boxes": "ViewedBoxes",
 }
 """The same for releases over several axes."""
 
@@ -84,6 +85,7 @@ BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
     "rectangles": (Integer(0, 9), Category(["a", "b", "c"]), Integer(0, 4)),
     "rectangles-paper": (Real(0, 20, step="0.01"), Integer(1, 9)),
     "spending-boxes": (Integer(-(2**62), 2**62 - 1), Real(0, 1, step="0.01"), Category(["a", "b"])),
+    "viewed-boxes": (Integer(0, 99), Category(["a", "b", "c"])),
 }
 
 SUM_MECHANISMS: Final = {

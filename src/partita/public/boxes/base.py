@@ -183,8 +183,10 @@ def _corners(corners: ArrayLike, name: str, axes: Sequence[Axis]) -> NDArray[Any
     return array
 
 
-class EngineBoxes(BoxRelease):
-    """A release whose answers come from one solved tree: questions are checked, and its engine answers."""
+class EngineQuestions(ABC):
+    """Questions to one solved tree: they are checked, and its engine answers."""
+
+    axes: tuple[Axis, ...]
 
     @property
     @abstractmethod
@@ -220,6 +222,10 @@ class EngineBoxes(BoxRelease):
     def points(self, rows: int) -> Corners:
         """Positions of synthetic rows."""
         return self.engine.points(integer(rows, "rows", low=0))
+
+
+class EngineBoxes(EngineQuestions, BoxRelease):
+    """A release whose answers come from one solved tree."""
 
 
 @final

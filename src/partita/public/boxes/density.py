@@ -610,7 +610,7 @@ class BoxSolution:
             own, doubt = values[family.nodes], variances[family.nodes]
             share = doubt / family.spread(family.sum(doubt))
             lacking = values[family.parents] - family.sum(own)
-            values[family.nodes] = _shared_out(family, own + share * family.spread(lacking), values)
+            values[family.nodes] = share_out(family, own + share * family.spread(lacking), values)
             variances[family.nodes] = (1.0 - share) * doubt + share**2 * family.spread(
                 variances[family.parents]
             )
@@ -622,7 +622,7 @@ def _sums(family: Families, values: Floats, variances: Floats) -> Estimates:
     return Estimates(family.sum(values[family.nodes]), family.sum(variances[family.nodes]))
 
 
-def _shared_out(family: Families, wanted: Floats, values: Floats) -> Floats:
+def share_out(family: Families, wanted: Floats, values: Floats) -> Floats:
     """Counts >= 0 near those wanted that add up to the parents' values; parents of as many at once."""
     shared = np.empty_like(wanted)
     for size in np.unique(family.sizes).tolist():

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple, Self, final
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from partita.public.boxes.density import (
 )
 from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.plain_view import PlainView
 from partita.public.boxes.plan import BoxShape, Corners, RankSlots, halvings
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease, encode_tree, read_tree
 
@@ -60,6 +61,10 @@ _MOST_AT_ONCE: Final = 3
 _FADING, _WORTH_OF_BEST = 1.5, 0.25
 
 
+AxisView: TypeAlias = PlainView | SpendingBoxesRelease
+"""What is released about one axis alone."""
+
+
 class Estimate(NamedTuple):
     """A number and its variance."""
 
@@ -70,9 +75,9 @@ class Estimate(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class RankViews:
-    """A released tree for each axis alone; everything else is a function of these."""
+    """A released tree for each axis alone, or a plain view; everything else is a function of these."""
 
-    trees: tuple[SpendingBoxesRelease, ...]
+    trees: tuple[AxisView, ...]
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -122,7 +127,7 @@ class RankViews:
         """Where the special cells of each axis lie, and the variances of the leaves that hold them."""
         found = []
         for tree, axis in zip(self.trees, self.axes, strict=True):
-            nodes, behind = tree.shape.nodes, axis.before + axis.size
+            nodes, behind = tree.engine.nodes, axis.before + axis.size
             places = np.array([*range(axis.before), *range(behind, axis.width)], np.uint64)
             leaves = np.flatnonzero(nodes.leaves)
             ordered = leaves[np.argsort(nodes.lows[leaves, 0])]
@@ -433,8 +438,9 @@ def _prefix(axis: int) -> str:
     return f"axis{axis}_"
 
 
-def _read_views(parts: Parts) -> tuple[SpendingBoxesRelease, ...]:
-    listed, views = parts.facts.get("views"), []
+def _read_views(parts: Parts) -> tuple[AxisView, ...]:
+    listed = parts.facts.get("views")
+    views: list[AxisView] = []
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_AXES:
         raise damaged("views", f"must be a list of 2 to {MOST_AXES} views")
     for axis, facts in enumerate(listed):
@@ -442,11 +448,18 @@ def _read_views(parts: Parts) -> tuple[SpendingBoxesRelease, ...]:
             raise damaged("views", "must be told by their facts")
         prefix, all_series = _prefix(axis), parts.series.items()
         series = {name.removeprefix(prefix): row for name, row in all_series if name.startswith(prefix)}
-        view = SpendingBoxesRelease.from_parts(Parts(facts, series), None)
-        if len(view.axes) != 1 or view.total is not None:
-            raise damaged("views", "must have one axis each, and have looked at all of it")
-        views.append(view)
+        views.append(_read_view(Parts(facts, series)))
     return tuple(views)
+
+
+def _read_view(parts: Parts) -> AxisView:
+    """A plain view, which has no more than one series, or a tree."""
+    if set(parts.series) == {"noisy"}:
+        return PlainView.from_parts(parts, None)
+    view = SpendingBoxesRelease.from_parts(parts, None)
+    if len(view.axes) != 1 or view.total is not None:
+        raise damaged("views", "must have one axis each, and have looked at all of it")
+    return view
 
 
 def _read_slots(reader: PartsReader, axes: Sequence[Axis]) -> tuple[RankSlots, ...]:

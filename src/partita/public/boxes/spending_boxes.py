@@ -40,6 +40,7 @@ _NOTICED: Final = 2.0
 _SOFTENING: Final = 1e-3  # no side counts as emptier than this share of the leaf's own fullness
 # A node this many noise scales above what it took to be cut has a bias that is smaller by a factor of e.
 _FADING: Final = 4.0
+_WHOLE: Final = 63  # bits of a piece that no stretch is wider than
 _BELIEF: Final = 10.0  # precision of the belief that nodes have no bias, in units of their noise scales
 
 
@@ -134,6 +135,8 @@ def _ramp_pieces(density: BoxDensity, leaves: Ints, slopes: Floats) -> _LeafPiec
     """Each leaf cut along every axis as trees are, with its count shared out by the ramps."""
     lows, highs = density.nodes.corners(leaves)
     shifts = _piece_bits(highs - lows)
+    # Along an axis with a measure leaves stay whole: the measure says how rows are spread there.
+    shifts[:, [measure is not None for measure in density.measures]] = _WHOLE
     counts = ((highs - lows) >> shifts).astype(np.int64) + 1
     sizes = counts.prod(axis=1)
     leaf = np.repeat(np.arange(leaves.size), sizes)

@@ -29,6 +29,7 @@ from partita.errors import InvalidParameter
 from partita.lazy import cached_property
 from partita.public.base import Stop, Stopped, run_stoppable
 from partita.public.boxes.rank_boxes import RankBoxesRelease
+from partita.public.boxes.viewed_boxes import ViewedBoxesRelease
 from partita.public.conditions import OneOf, Where
 from partita.public.file_entries import form_of
 from partita.public.questions import Question, Type
@@ -61,6 +62,7 @@ _ANSWER_TERM: Final = 150
 _ANSWER_NUMBERS: Final = 8
 _SIDES: Final = 7_000  # what views of single columns say about a box; done for each of so many boxes at most
 _MOST_SIDES: Final = 16
+_SIDED: Final = (RankBoxesRelease, ViewedBoxesRelease)
 _HALVINGS: Final = 4  # guaranteed bounds of a quantile: two ends, and two counts where each halving asks
 _CURVE: Final = 2_000  # the distribution along a column, for each box
 _CURVE_NUMBERS: Final = 4
@@ -158,7 +160,7 @@ class WorkEstimate:
         boxes, numbers = self._boxes(view, where), self.facts.numbers(view)
         if isinstance(view, View):
             return _LINE_ANSWER + _LINE_TERM * boxes + numbers // _LINE_NUMBERS
-        sides = _SIDES * min(boxes, _MOST_SIDES) if isinstance(view.boxes, RankBoxesRelease) else 0
+        sides = _SIDES * min(boxes, _MOST_SIDES) if isinstance(view.boxes, _SIDED) else 0
         return _ANSWER + _ANSWER_TERM * boxes + sides + numbers // _ANSWER_NUMBERS
 
     def cdf(self, column: str, where: Where, values: int) -> int:

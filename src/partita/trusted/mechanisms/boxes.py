@@ -20,6 +20,7 @@ from partita.public.axis.tree_solver import MOST_NODES, UNITS, LevelEvidence, Sp
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.density import TOP_BITS, importance, pairs, trimmed
 from partita.public.boxes.grid import MOST_CELLS, GridRelease
+from partita.public.boxes.plain_view import MOST_POSITIONS, PlainView
 from partita.public.boxes.plan import (
     MOST_BITS,
     BoxLevel,
@@ -39,7 +40,13 @@ from partita.public.boxes.plan import (
     rank_error,
     tree_error,
 )
-from partita.public.boxes.rank_boxes import RankBoxesRelease, RankViews, RectanglesRelease, rank_schedule
+from partita.public.boxes.rank_boxes import (
+    AxisView,
+    RankBoxesRelease,
+    RankViews,
+    RectanglesRelease,
+    rank_schedule,
+)
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
 from partita.trusted.mechanisms.base import NoisyLooks, PartNoise, Private, check_points_fit, check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
@@ -356,6 +363,9 @@ Like the constants below they are not derived: they had the smallest errors on p
 columns. Any others are as private, since docs/proofs/rank_boxes.md only needs that the shares add up.
 """
 
+_PLAIN_SHARE: Final = Fraction(47, 100)
+"""Of all views if they are plain: a label errs 2.2 times as much as in a view with epsilon / axes."""
+
 _RANK_BITS: Final = {2: 12, 3: 11, 4: 10, 5: 9, 6: 9}
 """For each number of axes, two to this many slots along each: fewer with more axes, which share one tree."""
 
@@ -378,7 +388,8 @@ class RankBoxes(BoxMechanism):
     Proof:     docs/proofs/rank_boxes.md (shares of epsilon, scores of sensitivity one, budgets along a path)
 
     The views give rank coordinates, in which every axis alone is uniform. Scores of all pairs of axes
-    then decide which axes a spending tree halves first.
+    then decide which axes a spending tree halves first. The view of an axis is a spending tree, or for the
+    axes whose numbers are in `plain` a noisy count of every position.
 
     >>> from partita.domain.axis import Axis
     >>> mechanism = RankBoxes(axes=[Axis(size=2**32), Axis(size=3), Axis(size=1000)], epsilon=1)
@@ -389,10 +400,20 @@ class RankBoxes(BoxMechanism):
     name: ClassVar[str] = "rank-boxes"
     fewest_axes: ClassVar[int] = 2
 
+    plain: tuple[int, ...] = ()
+
     def _check(self) -> None:
         looks = self.view_scale, self.scale
-        for scale in (*looks, self.scores_scale, *(look / UNITS for look in looks)):
+        for scale in (*looks, self.scores_scale, self.plain_scale, *(look / UNITS for look in looks)):
             check_scale(scale, self.epsilon)
+        numbers: object = self.plain
+        known = set(range(len(self.axes)))
+        valid = isinstance(numbers, tuple) and len(set(numbers)) == len(numbers) and set(numbers) <= known
+        rule, fix = "must be a tuple of different numbers of axes, counted from 0", "leave it out"
+        check(valid, "plain", rule, given=numbers, fix=fix)
+        widest = max((self.axes[axis].width for axis in self.plain), default=1)
+        rule, fix = f"must be axes of at most {MOST_POSITIONS} positions", "leave out wider ones"
+        check(widest <= MOST_POSITIONS, "plain", rule, given=widest, fix=fix)
 
     @cached_property
     def views(self) -> tuple[SpendingBoxes, ...]:
@@ -416,6 +437,16 @@ class RankBoxes(BoxMechanism):
         return UNITS * self.rows_changed / self.view_epsilon
 
     @property
+    def plain_epsilon(self) -> Fraction:
+        """The cost of each plain view."""
+        return self.epsilon * _PLAIN_SHARE / len(self.axes)
+
+    @property
+    def plain_scale(self) -> Fraction:
+        """The noise of every position of a plain view: a row is at one of them."""
+        return self.rows_changed / self.plain_epsilon
+
+    @property
     def scores_epsilon(self) -> Fraction:
         """The cost of all scores together."""
         return self.epsilon * _SCORES_SHARE
@@ -428,7 +459,9 @@ class RankBoxes(BoxMechanism):
     @property
     def tree_epsilon(self) -> Fraction:
         """The cost of the tree: the rest."""
-        return self.epsilon - len(self.axes) * self.view_epsilon - self.scores_epsilon
+        trees = len(self.axes) - len(self.plain)
+        views = trees * self.view_epsilon + len(self.plain) * self.plain_epsilon
+        return self.epsilon - views - self.scores_epsilon
 
     @property
     def scale(self) -> Fraction:
@@ -470,15 +503,26 @@ class RankBoxes(BoxMechanism):
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _views(self, points: PointCounts, session: Noise) -> tuple[SpendingBoxesRelease, ...]:
+    def _views(self, points: PointCounts, session: Noise) -> tuple[AxisView, ...]:
         noise = PartNoise(session)
-        return tuple(view.release(points.alone(axis), noise=noise) for axis, view in enumerate(self.views))
+        return tuple(
+            count_plainly(points, axis, self.plain_scale, session)
+            if axis in self.plain
+            else view.release(points.alone(axis), noise=noise)
+            for axis, view in enumerate(self.views)
+        )
 
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
         """Where the tree may cut, by released numbers: important axes first."""
         slots = tuple(RankSlots(trimmed(edges)) for edges in views.edges(_RANK_BITS[len(self.axes)]))
         matters = importance(scores, self.scores_scale, views.rows, views.top_shares)
         return BoxPlan(slots, rank_schedule(matters, [halvings(each.line) for each in slots]))
+
+
+def count_plainly(points: PointCounts, axis: int, scale: Fraction, session: Noise) -> PlainView:
+    """A noisy count of every position of one axis, special cells included: a row is at one of them."""
+    counts = points.alone(axis).spread().ravel()
+    return PlainView(axis=points.axes[axis], noisy=session.add(counts, scale), scale=scale)
 
 
 def _scores(points: PointCounts, views: RankViews) -> Ints:

@@ -1,0 +1,316 @@
+"""Boxes and plain views of categories: a label is answered by its own noisy count, a box by both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar, Final, Protocol, Self, TypeAlias, final
+
+import numpy as np
+
+from partita.answer import Answer
+from partita.arrays import Bools, Floats
+from partita.domain.axis import Axis
+from partita.guarantee import Guarantee
+from partita.lazy import cached_property
+from partita.numbers import check_probability, freeze, integer
+from partita.public.axis.base import Json, Parts, PartsReader
+from partita.public.axis.curve import Curve
+from partita.public.base import damaged
+from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
+from partita.public.boxes.cover import cancel_terms
+from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.plain_view import PlainView
+from partita.public.boxes.plan import Corners
+from partita.public.boxes.rank_boxes import RankBoxesRelease
+from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
+from partita.public.boxes.view_fit import (
+    FittedBoxes,
+    FittedGrid,
+    NoisyTotal,
+    TreeCovariance,
+    ViewedColumn,
+    fit_leaves,
+)
+
+InnerBoxes: TypeAlias = GridRelease | RankBoxesRelease | SpendingBoxesRelease
+"""The boxes beside the views."""
+
+_INNER: Final = {each.kind: each for each in (GridRelease, RankBoxesRelease, SpendingBoxesRelease)}
+_FACTS: Final = ("kind", "boxes", "total", "scale", "views")
+_MOST_TERMS: Final = 16  # with more terms the views do not bound boxes: they take time, and bounds add up
+
+
+class _Questions(Protocol):
+    """What answers boxes: see `BoxRelease`."""
+
+    def answer(self, *terms: BoxTerm) -> Answer: ...
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats: ...
+
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats: ...
+
+    def error(self, beta: float) -> float: ...
+
+    def along(self, axis: int, box: BoxTerm) -> Curve: ...
+
+    def region(self, region: Region, box: BoxTerm) -> Answer: ...
+
+    def points(self, rows: int) -> Corners: ...
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ViewedBoxesRelease(BoxRelease):
+    """Plain views of some columns, boxes over all columns, and a noisy total if that chose the boxes.
+
+    A question about positions of one viewed column is answered by its view and the total. Every other
+    question is answered by the boxes, which are first drawn towards the views by least squares. Rank boxes
+    have views of their own: those that are plain count as views, and nothing is released twice.
+    """
+
+    kind: ClassVar[str] = "viewed-boxes"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"viewed-boxes": ("DMNS06", "DNRR15")}
+    max_series: ClassVar[int] = 12
+    max_series_per_level: ClassVar[int] = 9
+
+    axes: tuple[Axis, ...] = field(init=False)
+    boxes: InnerBoxes
+    views: Mapping[int, PlainView]
+    """The views that are not part of the boxes, by the number of their axis."""
+    total: int | None = None
+    scale: Fraction | None = None
+    """The noise scale of the total; None if there is none."""
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, axes=self.boxes.axes, views=dict(sorted(self.views.items())))
+        for axis, view in self.views.items():
+            if not 0 <= axis < len(self.axes) or view.axis != self.axes[axis]:
+                raise damaged("views", "must be views of axes of the boxes")
+        if self.views and isinstance(self.boxes, RankBoxesRelease):
+            raise damaged("views", "must be those of the rank boxes")
+        if (self.total is None) != (self.scale is None):
+            raise damaged("total", "must have a noise scale")
+
+    @cached_property
+    def columns(self) -> Mapping[int, ViewedColumn]:
+        """The viewed columns, by the number of their axis."""
+        views = dict(self.views)
+        if isinstance(self.boxes, RankBoxesRelease):
+            trees = enumerate(self.boxes.views.trees)
+            views = {axis: tree for axis, tree in trees if isinstance(tree, PlainView)}
+        return {axis: ViewedColumn(view, self._best_total) for axis, view in views.items()}
+
+    @cached_property
+    def joined(self) -> _Questions:
+        """The boxes, drawn towards the views."""
+        match self.boxes:
+            case SpendingBoxesRelease():
+                solution, engine = self.boxes.solution, self.boxes.engine
+                covariance = TreeCovariance(
+                    list(solution.families), solution.raised.variances, engine.nodes.leaves
+                )
+                return FittedBoxes(self.axes, fit_leaves(engine, covariance, self.columns))
+            case GridRelease() if self.columns:
+                return FittedGrid(self.boxes, self.columns)
+        return self.boxes
+
+    def answer(self, *terms: BoxTerm) -> Answer:
+        """The signed sum of the terms as one linear question."""
+        checked = check_terms(terms, self.axes)
+        boxes = cancel_terms(checked)
+        lows, highs = (
+            np.array([box[end] for box in boxes], np.uint64).reshape(-1, len(self.axes)) for end in (0, 1)
+        )
+        bounded = np.asarray(self._bounded(lows, highs).any(axis=0))
+        for axis, column in self.columns.items():
+            if bounded[axis] and bounded.sum() == 1:
+                return column.answer([(low[axis], high[axis] + 1, sign) for low, high, sign in boxes])
+        answer = self.joined.answer(*checked)
+        bounds = partial(self._bounds, answer, checked)
+        return replace(answer, bounds=bounds, basis=self._basis(lows, highs))
+
+    def counts(self, lows: Corners, highs: Corners) -> Floats:
+        """The value of each box."""
+        lows, highs = check_boxes(lows, highs, self.axes)
+        found, bounded = np.zeros(len(lows)), self._bounded(lows, highs)
+        rest = np.ones(len(lows), bool)
+        for axis, column in self.columns.items():
+            alone = bounded[:, axis] & (bounded.sum(axis=1) == 1)
+            found[alone] = column.counts(lows[alone, axis], highs[alone, axis])
+            rest &= ~alone
+        if rest.any():
+            found[rest] = self.joined.counts(lows[rest], highs[rest])
+        return found
+
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard error of each box, or of the sums of some."""
+        lows, highs = check_boxes(lows, highs, self.axes)
+        bounded = np.asarray(self._bounded(lows, highs).reshape(-1, parts, len(self.axes)).any(axis=1))
+        found, rest = np.zeros(len(bounded)), np.ones(len(bounded), bool)
+        for axis, column in self.columns.items():
+            alone = bounded[:, axis] & (bounded.sum(axis=1) == 1)
+            sizes = (highs[:, axis] - lows[:, axis]).astype(np.float64).reshape(-1, parts) + 1.0
+            found[alone] = column.errors(sizes[alone].sum(axis=1))
+            rest &= ~alone
+        if rest.any():
+            some = np.repeat(rest, parts)
+            found[rest] = self.joined.errors(lows[some], highs[some], parts=parts)
+        return found
+
+    def error(self, beta: float) -> float:
+        """With probability 1 - beta no box at all misses the truth by more."""
+        share = float(check_probability(beta)) / (1 + len(self.columns))
+        return max(self.joined.error(share), *(each.error(share) for each in self.columns.values()), 0.0)
+
+    def along(self, axis: int, box: BoxTerm) -> Curve:
+        """Cumulative counts along one axis, of what lies in the box on the others."""
+        along = integer(axis, "axis", low=0, high=len(self.axes) - 1)
+        ((low, high, _),) = check_terms([box], self.axes)
+        bounded = self._bounded(np.array([low], np.uint64), np.array([high], np.uint64))[0]
+        bounded[along] = False
+        if along in self.columns and not bounded.any():
+            return self.columns[along].curve
+        return self.joined.along(along, box)
+
+    def region(self, region: Region, box: BoxTerm) -> Answer:
+        """How many lie in a public region and in the box."""
+        return self.joined.region(region, box)
+
+    def points(self, rows: int) -> Corners:
+        """Positions of synthetic rows."""
+        return self.joined.points(rows)
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: in the total, at one position of every view, and in the boxes."""
+        views = sum((view.spent for view in self.views.values()), Fraction(0))
+        total = Fraction(0) if self.scale is None else 1 / self.scale
+        return total + views + self.boxes.spent
+
+    @property
+    def story(self) -> str:
+        """What was chosen, and by which released numbers."""
+        first = (
+            ""
+            if self.total is None
+            else f"A first count of about {max(0, self.total):,} rows chose the boxes. "
+        )
+        names = ", ".join(str(axis + 1) for axis in self.columns)
+        many = "s" * (len(self.columns) > 1)
+        viewed = f"Every position of column{many} {names} is counted by itself. " if names else ""
+        return f"{first}{viewed}{self.boxes.story}".rstrip()
+
+    def parts(self) -> Parts:
+        """The boxes with their kind, the views, the total, and the public facts."""
+        boxes = self.boxes.parts()
+        facts: dict[str, Json] = {
+            "kind": self.boxes.kind,
+            "boxes": dict(boxes.facts),
+            "total": self.total,
+            "scale": None if self.scale is None else str(self.scale),
+            "views": [[axis, str(view.scale)] for axis, view in self.views.items()],
+        }
+        views = {_name(axis): view.noisy for axis, view in self.views.items()}
+        return Parts(facts, {**boxes.series, **views})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        """The release that `parts` took apart; anything else is an `InvalidRelease`."""
+        reader = PartsReader(parts)
+        reader.expect(facts=_FACTS, series=parts.series)
+        kind, facts = parts.facts["kind"], parts.facts["boxes"]
+        if not isinstance(kind, str) or kind not in _INNER:
+            raise damaged("kind", f"must be one of {', '.join(_INNER)}")
+        if not isinstance(facts, dict):
+            raise damaged("boxes", "must be told by their facts")
+        scales = _read_scales(reader)
+        names = {_name(axis) for axis in scales}
+        series = {name: values for name, values in parts.series.items() if name not in names}
+        boxes = _INNER[kind].from_parts(Parts(facts, series), None)
+        return cls(
+            boxes=boxes,
+            views={axis: _read_view(reader, boxes.axes, axis, scale) for axis, scale in scales.items()},
+            total=reader.optional("total", partial(reader.integer, low=-LARGEST_TOTAL, high=LARGEST_TOTAL)),
+            scale=reader.optional("scale", reader.scale),
+            guarantee=guarantee,
+        )
+
+    @cached_property
+    def _best_total(self) -> NoisyTotal | None:
+        """The number of all rows with the least noise: the total, or the first look of a tree."""
+        trees: tuple[SpendingBoxesRelease | PlainView, ...] = ()
+        if isinstance(self.boxes, SpendingBoxesRelease):
+            trees = (self.boxes,)
+        elif isinstance(self.boxes, RankBoxesRelease):
+            trees = self.boxes.views.trees
+        found = [] if self.total is None or self.scale is None else [NoisyTotal(self.total, self.scale)]
+        for tree in trees:
+            if isinstance(tree, SpendingBoxesRelease) and tree.looks.nodes[0] == 0:
+                looks = tree.looks
+                found.append(NoisyTotal(int(looks.noisy[0]), tree.scale / int(looks.units[0])))
+        return min(found, key=lambda each: each.scale, default=None)
+
+    def _bounded(self, lows: Corners, highs: Corners) -> Bools:
+        """Which axes each box bounds."""
+        last = np.array([axis.width - 1 for axis in self.axes], np.uint64)
+        return np.asarray((lows > 0) | (highs < last))
+
+    def _basis(self, lows: Corners, highs: Corners) -> str:
+        """What an answer about boxes rests on: "inferred" if every leaf that meets one of them is cut."""
+        if isinstance(self.boxes, GridRelease) or not len(lows) or len(lows) > _MOST_TERMS:
+            return "measured"
+        nodes = self.boxes.engine.nodes
+        first, last = nodes.corners(nodes.leaves)
+        inside = (
+            ((first >= low) & (last <= high)).all(axis=1).any() for low, high in zip(lows, highs, strict=True)
+        )
+        return "measured" if any(inside) else "inferred"
+
+    def _bounds(self, answer: Answer, terms: Sequence[BoxTerm], beta: float) -> tuple[float, float]:
+        """What the boxes allow, and what the views of the sides do, with half of beta each."""
+        low, high = answer.bounds(beta / 2)
+        if not terms or len(terms) > _MOST_TERMS or not self.columns:
+            return low, high
+        least = most = 0.0
+        for term in terms:
+            top = self._most(term, beta / 2 / len(terms))
+            least, most = (least, most + top) if term.sign > 0 else (least - top, most)
+        return max(low, least), min(high, most)
+
+    def _most(self, box: BoxTerm, beta: float) -> float:
+        """A guaranteed upper bound on a box: it has no more rows than any of its sides."""
+        share = beta / len(self.columns)
+        sides = (
+            column.answer([(box.low[axis], box.high[axis] + 1, 1)]).bounds(share)[1]
+            for axis, column in self.columns.items()
+        )
+        return max(0.0, min(sides))
+
+
+def _name(axis: int) -> str:
+    """The name of the series of a view."""
+    return f"view{axis}"
+
+
+def _read_scales(reader: PartsReader) -> dict[int, Fraction]:
+    """The noise scale of each view, by the number of its axis."""
+    listed = reader.parts.facts["views"]
+    scales: dict[int, Fraction] = {}
+    for given in listed if isinstance(listed, list) else [None]:
+        match given:
+            case [int(axis), str(scale)] if type(axis) is int and axis not in scales:
+                one = PartsReader(Parts({"scale": scale}, {}))
+                scales[axis] = one.scale("scale")
+            case _:
+                raise damaged("views", "must be pairs of the number of an axis and a noise scale")
+    return scales
+
+
+def _read_view(reader: PartsReader, axes: Sequence[Axis], axis: int, scale: Fraction) -> PlainView:
+    if not 0 <= axis < len(axes):
+        raise damaged("views", "must be views of axes of the boxes")
+    return PlainView(axis=axes[axis], noisy=reader.noisy(_name(axis)), scale=scale)
