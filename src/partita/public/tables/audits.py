@@ -18,17 +18,20 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from partita.arrays import Floats, Ints
+from partita.arrays import Bools, Floats, Ints
 from partita.lazy import cached_property
+from partita.public.axis.curve import Curve
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables.fit import TableFit
-from partita.public.tables.model import Columns, all_pairs
-from partita.public.tables.plan import join_like, join_neighbours
+from partita.public.tables.model import Columns, all_pairs, join_bins
+from partita.public.tables.plan import cut_pieces, join_like, join_neighbours
+from partita.public.tables.sides import ColumnReader
 
 MEASURED, STRONG, WEAK, TRIPLES, TAIL = "measured", "strong", "weak", "triples", "tail"
 
-COARSE, FINE = 3, 9
-"""Groups of a column in audits: two scales say how misses grow with a box; four made intervals wider."""
+COARSE, FINE, CELLS = 3, 9, 512
+"""Groups of a column in audits: they say how misses grow with a box. At the last scale one of two columns has
+its own cells, or runs of them, and the other one coarse groups: that measures what rows inside bins miss."""
 
 _MOST_PAIRS: Final = 133  # of each class
 _MOST_TRIPLES: Final = 60
@@ -36,7 +39,8 @@ _LISTED_TRIPLES: Final = 10_000  # triples are chosen among the first of these
 _STRONG_PART: Final = 4  # a quarter of all pairs that are not measured counts as strong
 _MOST_SLOPE: Final = 0.5  # of log miss by log share beyond the audited shares
 _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
-_WIDTH: Final = 2.4 / 1.96  # intervals of 95% reach 2.4 deviations: set on a table of 35 columns
+_WIDTH: Final = 2.0 / 1.96  # intervals of 95% reach two deviations of the model of misses
+_NOISE_ROOM: Final = 0.8  # times the noise of unbiased tables: fits to surveys erred .53 to .62 of it
 _FIXED: Final = 2**20  # logarithms and sums are stored in units of one over this
 
 # The tail: normal misses exceed twice their mean by .058 of it, and +-2.45 means then hold 95%.
@@ -54,6 +58,7 @@ class AuditTable:
     guess: Ints
     shares: Floats
     unit: Floats
+    noise: float
 
 
 @final
@@ -81,13 +86,57 @@ class AuditPlan:
     def jobs(self) -> list[tuple[str, int, list[AuditTable]]]:
         """The audits but for the tail: class, groups of a column, and the tables whose misfits are added."""
         jobs = []
+        scales = (COARSE, FINE) if self._has_fine else (FINE,)
         for kind in (MEASURED, STRONG, WEAK):
             pairs = spread_choice([pair for pair, each in self.kinds.items() if each == kind], _MOST_PAIRS)
-            for scale in (COARSE, FINE) if pairs else ():
+            for scale in scales if pairs else ():
                 jobs.append((kind, scale, [self._table(pair, scale) for pair in pairs]))
+        if self.celled:
+            jobs.append((MEASURED, CELLS, [self._cell_table(*pair) for pair in self.celled]))
         if self.triples:
             jobs.append((TRIPLES, COARSE, [self._table(each, COARSE) for each in self.triples]))
         return jobs
+
+    @cached_property
+    def celled(self) -> list[tuple[int, int]]:
+        """Pairs of a column whose bins hold several cells and another column, of which groups are counted.
+
+        Columns with an even number are counted in cells, the others in groups: the rows are read once.
+        """
+        columns, parity = range(len(self.fit.bins)), self._celled_parity
+        joined = [c for c in columns if c % 2 == parity and self.fit.axes[c].size > self.fit.sizes[c]]
+        pairs = [(column, other) for column in joined for other in columns if other % 2 != parity]
+        return pairs[:: max(1, -(-len(pairs) // _MOST_PAIRS))]
+
+    @cached_property
+    def _celled_parity(self) -> int:
+        """Whether columns of even or of odd number are counted in cells: those with more joined cells."""
+        extra = [axis.size - size for axis, size in zip(self.fit.axes, self.fit.sizes, strict=True)]
+        return 0 if sum(extra[0::2]) >= sum(extra[1::2]) else 1
+
+    @cached_property
+    def cell_bins(self) -> list[AxisBins]:
+        """The cells of every column, or runs of them with a part of the rows each."""
+        columns = zip(self.fit.bins, self.fit.curves, strict=True)
+        return [_find_cells(bins, curve) for bins, curve in columns]
+
+    @cached_property
+    def mixed_bins(self) -> list[AxisBins]:
+        """The bins in which celled pairs are counted."""
+        both = zip(self.cell_bins, self.coarse_bins, strict=True)
+        return [cells if c % 2 == self._celled_parity else coarse for c, (cells, coarse) in enumerate(both)]
+
+    @property
+    def _has_fine(self) -> bool:
+        return any(int(groups.max()) + 1 > COARSE for groups in self._groups[FINE])
+
+    def _cell_table(self, column: int, other: int) -> AuditTable:
+        """What the model expects of the cells of one column and the coarse groups of another."""
+        cells, groups = self.cell_bins[column], self._groups[COARSE][other]
+        reader = ColumnReader.of_fit(self.fit, column)
+        weights = {column: reader.cell_weights(cells).T, other: np.eye(int(groups.max()) + 1)[groups]}
+        pair = (column, other) if column < other else (other, column)
+        return self._audit_table(pair, (None, None), self.fit.model.table(pair, weights))
 
     @cached_property
     def triples(self) -> list[Columns]:
@@ -120,7 +169,9 @@ class AuditPlan:
     def _table(self, columns: Columns, scale: int) -> AuditTable:
         groups = [self._groups[scale][column] for column in columns]
         hot = {c: np.eye(int(g.max()) + 1)[g] for c, g in zip(columns, groups, strict=True)}
-        expected = self.fit.model.table(columns, hot)
+        return self._audit_table(columns, tuple(groups), self.fit.model.table(columns, hot))
+
+    def _audit_table(self, columns: Columns, groups: tuple[Ints | None, ...], expected: Floats) -> AuditTable:
         shares, unit = np.ones(()), np.ones(())
         for axis in range(len(columns)):
             others = tuple(each for each in range(len(columns)) if each != axis)
@@ -128,7 +179,33 @@ class AuditPlan:
             shares = np.multiply.outer(shares, part)
             unit = np.multiply.outer(unit, np.sqrt(part * (1 - part)))
         guess = np.rint(expected).astype(np.int64)
-        return AuditTable(columns, tuple(groups), guess, shares, self.fit.rows * unit)
+        noise = self._noise(columns, groups) if all(group is not None for group in groups) else 0.0
+        return AuditTable(columns, groups, guess, shares, self.fit.rows * unit, noise)
+
+    def _noise(self, columns: Columns, groups: Sequence[Ints | None]) -> float:
+        """The mean absolute noise of a table, summed over its cells, if measured tables tell it without bias.
+
+        Zero if some table joins bins, or does not hold these columns: then the model may be biased.
+        """
+        precision = np.zeros([int(group.max()) + 1 for group in groups if group is not None])
+        for table in self.fit.tables:
+            if any(each is not None for each in table.groups):
+                return 0.0
+            if set(columns) <= set(table.columns):
+                part = table.floats.onto(columns)
+                precision += 1 / (part.variance * join_bins(np.ones_like(part.values), groups))
+        if not precision.all():
+            return 0.0
+        return float((1 / np.sqrt(precision)).sum()) / _MEAN_TO_SD
+
+
+def _find_cells(bins: AxisBins, curve: Curve) -> AxisBins:
+    """The cells of a column, or runs of cells with a part of the rows each if there are many."""
+    if bins.width <= CELLS or bins.edges is None:
+        return AxisBins.identity(bins.width)
+    ends, counts = cut_pieces(curve, curve.total / CELLS)
+    groups = join_neighbours(counts, curve.total / CELLS, CELLS)
+    return AxisBins.from_edges(ends[np.append(groups[1:] != groups[:-1], True)])
 
 
 def coarsen(bins: AxisBins, groups: Ints) -> AxisBins:
@@ -159,6 +236,7 @@ class Audit:
 
     `unit` is the sum of the misses where phi is one, and `log_share` the mean logarithm of the share of a
     cell, both as multiples of 2^-20: functions of the model, stored so that readers need not find them.
+    `noise` is what the noise of measured tables alone would miss, if they tell all of these tables; 0 if not.
     """
 
     kind: str
@@ -168,6 +246,7 @@ class Audit:
     scale: Fraction
     unit: int
     log_share: int
+    noise: int = 0
 
     @staticmethod
     def of(kind: str, groups: int, tables: Sequence[AuditTable], noisy: int, scale: Fraction) -> Audit:
@@ -179,7 +258,8 @@ class Audit:
             for table in tables
         ]
         fixed = round(unit * _FIXED), round(_FIXED * sum(logs) / max(1, len(logs)))
-        return Audit(kind, groups, len(tables), noisy, scale, *fixed)
+        known = sum(table.noise for table in tables) if all(table.noise for table in tables) else 0.0
+        return Audit(kind, groups, len(tables), noisy, scale, *fixed, round(known * _FIXED))
 
     @staticmethod
     def tail(unit: float, number: int, noisy: int, scale: Fraction) -> Audit:
@@ -193,9 +273,14 @@ class Audit:
 
     @property
     def mean(self) -> float:
-        """The mean of |phi|: half a scale of noise above the measured one, and never below one scale."""
+        """The mean of |phi|: half a scale of noise above the measured one, and never below one scale.
+
+        It is not above what the noise of tables explains where these have no bias.
+        """
         noise = float(self.scale)
-        return max(self.noisy + noise / 2, noise) / max(self.unit / _FIXED, 1.0)
+        measured = max(self.noisy + noise / 2, noise)
+        most = _NOISE_ROOM * self.noise / _FIXED if self.noise else measured
+        return min(measured, most) / max(self.unit / _FIXED, 1.0)
 
     def excess_limits(self, tables: Sequence[AuditTable]) -> list[Ints]:
         """For each table, the misses beyond which the tail begins: twice their mean."""
@@ -203,11 +288,15 @@ class Audit:
 
 
 class SideShares(NamedTuple):
-    """One side of many boxes: its share of the rows, the share it touches, and the error of its count."""
+    """One side of many boxes: its share of the rows, the share it touches, and the error of its count.
+
+    `cuts` says whether it cuts a bin, so that the rows of the bin may lie on either side.
+    """
 
     share: Floats
     touched: Floats
     error: Floats
+    cuts: Bools
 
     def variance(self, wider: Floats, doubt: Floats) -> Floats:
         """The variance of the weight of a row: of a part u of the rows it is u (1 - u)."""
@@ -245,12 +334,14 @@ class ErrorModel:
     def mean_miss(self, kind: str, shares: Floats) -> Floats:
         """The mean of |phi| for boxes of these shares: log-linear between the audits, and beyond them."""
         audits = self._by_kind.get(kind) or self._by_kind.get(MEASURED) or self._by_kind.get(WEAK) or ()
+        cells = [audit for audit in self._by_kind.get(MEASURED, ()) if audit.groups == CELLS]
+        audits = [*(audit for audit in audits if audit.groups != CELLS), *cells]
         points = sorted((audit.log_share / _FIXED, math.log(audit.mean)) for audit in audits)
         places, values = np.array([p for p, _ in points]), np.array([v for _, v in points])
         logs = np.log(np.maximum(shares, 1e-12))
         found = np.interp(logs, places, values)
         if places.size > 1:
-            slope = (values[-1] - values[0]) / max(places[-1] - places[0], 1e-3)
+            slope = (values[1] - values[0]) / max(places[1] - places[0], 1e-3)
             slope = min(_MOST_SLOPE, max(0.0, slope))
             found += slope * (np.minimum(logs - places[0], 0.0) + np.maximum(logs - places[-1], 0.0))
         return np.asarray(self.widening * np.exp(found))
@@ -261,18 +352,20 @@ class ErrorModel:
         values: Floats,
         pairs: Mapping[tuple[int, int], Floats],
         kinds: Callable[[Columns], str],
-        rows: float,
+        fit: TableFit,
     ) -> Floats:
         """Standard errors of boxes over two or more columns that the model expects to hold `values` rows.
 
-        What sides, pairs and triples of columns may miss, and the spread of whole rows. `pairs` has the
+        What sides, pairs and triples of columns may miss, and the spread of rows in bins. `pairs` has the
         expected count of each pair of sides by itself, if there are more than two sides.
         """
+        rows = fit.rows
         share = {c: np.clip(side.share, 1e-9, 1 - 1e-9) for c, side in sides.items()}
         doubt = {c: np.minimum(side.error / rows, 1.0) for c, side in sides.items()}
         wider = {c: np.clip(share[c] + doubt[c], 1e-9, 1 - 1e-9) for c in sides}
         root = {c: np.sqrt(side.variance(wider[c], doubt[c])) for c, side in sides.items()}
-        variance = np.maximum(values, 1.0)
+        cut = np.logical_or.reduce([side.cuts for side in sides.values()])
+        variance = np.where(cut, np.maximum(values, 1.0), 1.0) + (fit.rows_error * values / rows) ** 2
         for column in sides:
             others = _product([share[c] for c in sides if c != column])
             slope = np.minimum(np.maximum(values / share[column], rows * others), rows)

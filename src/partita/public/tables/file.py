@@ -18,7 +18,7 @@ from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import GridRelease
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
-from partita.public.tables.audits import COARSE, FINE, MEASURED, STRONG, TAIL, TRIPLES, WEAK, Audit
+from partita.public.tables.audits import CELLS, COARSE, FINE, MEASURED, STRONG, TAIL, TRIPLES, WEAK, Audit
 from partita.public.tables.fit import MeasuredTable, TableFit, estimate_rows
 from partita.public.tables.model import (
     MOST_CLIQUE_CELLS,
@@ -74,11 +74,12 @@ def encode_graph(release: TableGraphRelease) -> Parts:
         "looks": [[look.number, look.noisy, str(look.scale)] for look in release.looks],
         "choosing": str(release.choosing),
         "audits": [
-            [a.kind, a.groups, a.number, a.noisy, str(a.scale), a.unit, a.log_share] for a in release.audits
+            [a.kind, a.groups, a.number, a.noisy, str(a.scale), a.unit, a.log_share, a.noise]
+            for a in release.audits
         ],
         "strong": [list(pair) for pair in sorted(release.strong)],
-        "total": release.total,
-        "scale": str(release.total_scale),
+        "total": fit.total,
+        "scale": str(fit.scale),
     }
     groups = [g for t in fit.tables for g in t.groups if g is not None]
     series["bins"] = _join([_bin_row(each) for each in fit.bins], np.uint64)
@@ -110,22 +111,21 @@ def read_graph(parts: Parts) -> dict[str, Any]:
     )
     views = _read_views(parts)
     total, scale = reader.integer("total", low=-_LARGEST, high=_LARGEST), reader.scale("scale")
-    rows = estimate_rows(views, total, scale)
     bins = _read_bins(reader, views)
+    tables = _read_tables(reader, bins)
     fit = TableFit(
+        total=total,
+        scale=scale,
         views=views,
         bins=bins,
-        rows=rows,
-        tables=_read_tables(reader, bins),
-        model=_read_model(reader, bins, rows),
+        tables=tables,
+        model=_read_model(reader, bins, estimate_rows(views, total, scale, tables)[0]),
     )
     choosing = reader.rational("choosing")
     if choosing < 0:
         raise damaged("choosing", "must not be negative")
     return {
         "fit": fit,
-        "total": total,
-        "total_scale": scale,
         "looks": tuple(_read_looks(reader)),
         "choosing": choosing,
         "audits": tuple(_read_audits(reader)),
@@ -267,12 +267,17 @@ def _read_looks(reader: PartsReader) -> Iterator[Any]:
 def _read_audits(reader: PartsReader) -> Iterator[Audit]:
     for given in _listed(reader, "audits", _MOST_LISTED):
         match given:
-            case [str(kind), int(groups), int(number), int(noisy), str(scale), int(unit), int(log)] if (
-                kind in _AUDITED and groups in (COARSE, FINE) and number > 0 and unit >= 0 >= log
+            case [str(kind), int(groups), int(number), int(noisy), str(scale), *units] if (
+                kind in _AUDITED and groups in (COARSE, FINE, CELLS) and number > 0 and _are_units(units)
             ):
-                yield Audit(kind, groups, number, noisy, _scale(scale, "audits"), unit, log)
+                yield Audit(kind, groups, number, noisy, _scale(scale, "audits"), *units)
             case _:
                 raise damaged("audits", "must have a kind, groups, tables, a noisy sum, its scale and units")
+
+
+def _are_units(units: list[Any]) -> bool:
+    """Whether they are a sum of misses, a logarithm of a share, and a sum of noise."""
+    return len(units) == 3 and all(type(u) is int for u in units) and min(units[0], -units[1], units[2]) >= 0
 
 
 def _read_pairs(reader: PartsReader, columns: int) -> Iterator[tuple[int, int]]:

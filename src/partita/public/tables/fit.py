@@ -55,11 +55,12 @@ class MeasuredTable:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableFit:
-    """Views of all columns, bins, tables measured over them, and a model. `rows` is the estimated total."""
+    """Views of all columns, bins, tables measured over them, and a model. `total` has noise of `scale`."""
 
+    total: int
+    scale: Fraction
     views: tuple[BoxRelease, ...]
     bins: tuple[AxisBins, ...]
-    rows: float
     tables: tuple[MeasuredTable, ...]
     model: TableModel
 
@@ -74,14 +75,28 @@ class TableFit:
         most_bins: int | None = None,
     ) -> TableFit:
         """Independent columns: bins follow the views. `total` has noise of `scale`."""
-        rows = estimate_rows(views, total, scale)
+        rows, _ = estimate_rows(views, total, scale, ())
         bins = tuple(
             find_bins(view, estimate_curve(view, rows), pair_epsilon, rows * rate, most_bins)
             for view in views
         )
         blank = TableModel.independent([np.ones(each.number) for each in bins], rows)
-        fit = TableFit(views=tuple(views), bins=bins, rows=rows, tables=(), model=blank)
+        fit = TableFit(total=total, scale=scale, views=tuple(views), bins=bins, tables=(), model=blank)
         return replace(fit, model=TableModel.independent(fit.masses, rows))
+
+    @property
+    def rows(self) -> float:
+        """The estimated number of rows, at least one."""
+        return self._rows[0]
+
+    @property
+    def rows_error(self) -> float:
+        """The standard error of the number of rows."""
+        return self._rows[1]
+
+    @cached_property
+    def _rows(self) -> tuple[float, float]:
+        return estimate_rows(self.views, self.total, self.scale, self.tables)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -140,7 +155,7 @@ class TableFit:
             *(NoisyTable((c,), (None,), *_even(*each)) for c, each in enumerate(grown._smooth)),
             *(table.floats for table in grown.tables),
         ]
-        return replace(grown, model=self.model.fitted(measured, cliques).raked(grown.masses))
+        return replace(grown, model=self.model.fitted(measured, cliques, grown.rows).raked(grown.masses))
 
     def _cliques(self) -> list[Columns]:
         pairs = sorted(self.pairs)
@@ -185,10 +200,17 @@ def _even(values: Floats, variances: Floats) -> tuple[Floats, float]:
     return values, float(variances.mean())
 
 
-def estimate_rows(views: Sequence[BoxRelease], total: int, scale: Fraction) -> float:
-    """The number of rows, at least one: the total and the sums of all views, by inverse variance."""
+def estimate_rows(
+    views: Sequence[BoxRelease], total: int, scale: Fraction, tables: Sequence[MeasuredTable]
+) -> tuple[float, float]:
+    """The number of rows, at least one, and its standard error.
+
+    The total and the sums of all views and tables, by inverse variance.
+    """
     answers = [view.answer(view.everything) for view in views]
-    precision = [1 / laplace_variance(scale), *(1 / max(answer.error, 1e-6) ** 2 for answer in answers)]
-    values = [float(total), *(answer.value for answer in answers)]
-    mean = sum(p * v for p, v in zip(precision, values, strict=True)) / sum(precision)
-    return max(1.0, mean)
+    sums = [(float(total), laplace_variance(scale))]
+    sums += [(answer.value, max(answer.error, 1e-6) ** 2) for answer in answers]
+    sums += [(float(t.noisy.sum()), t.noisy.size * laplace_variance(t.scale)) for t in tables]
+    precision = sum(1 / variance for _, variance in sums)
+    mean = sum(value / variance for value, variance in sums) / precision
+    return max(1.0, mean), precision**-0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, final
 
@@ -25,7 +25,7 @@ from partita.public.boxes.plan import Corners
 from partita.public.tables.audits import MEASURED, STRONG, WEAK, Audit, AuditPlan, ErrorModel, SideShares
 from partita.public.tables.fit import TableFit
 from partita.public.tables.model import Columns, TableModel, all_pairs
-from partita.public.tables.sides import ColumnReader, Product, Side, find_constrained, join_terms
+from partita.public.tables.sides import ColumnReader, Product, Side, find_constrained, join_terms, whole_bins
 
 _MOST_DENSE: Final = 3  # columns whose whole table is made for many boxes; more are contracted one by one
 _MOST_TABLES: Final = 2048  # tables of the model that stay in memory
@@ -59,8 +59,6 @@ class TableGraphRelease(BoxRelease):
 
     axes: tuple[Axis, ...] = field(init=False)
     fit: TableFit
-    total: int
-    total_scale: Fraction
     looks: tuple[Look, ...]
     choosing: Fraction
     audits: tuple[Audit, ...]
@@ -76,8 +74,7 @@ class TableGraphRelease(BoxRelease):
         rounded = tuple(np.rint(table * FIXED) / FIXED for table in fit.model.tables)
         model = TableModel(fit.model.tree, rounded, fit.model.total)
         strong = frozenset(pair for pair, kind in AuditPlan(fit).kinds.items() if kind == STRONG)
-        kept = TableFit(views=fit.views, bins=fit.bins, rows=fit.rows, tables=fit.tables, model=model)
-        return cls(fit=kept, strong=strong, **released)
+        return cls(fit=replace(fit, model=model), strong=strong, **released)
 
     @property
     def spent(self) -> Fraction:
@@ -86,7 +83,7 @@ class TableGraphRelease(BoxRelease):
         views = sum((view.spent for view in self.fit.views), Fraction(0))
         looks = sum((look.number / look.scale for look in self.looks), Fraction(0))
         audits = sum((audit.spent for audit in self.audits), Fraction(0))
-        return 1 / self.total_scale + views + tables + looks + self.choosing + audits
+        return 1 / self.fit.scale + views + tables + looks + self.choosing + audits
 
     @property
     def story(self) -> str:
@@ -175,10 +172,7 @@ class TableGraphRelease(BoxRelease):
     @cached_property
     def readers(self) -> list[ColumnReader]:
         """How each column is read."""
-        fit = self.fit
-        facts_of = zip(fit.views, fit.bins, fit.curves, fit.masses, strict=True)
-        columns = zip(facts_of, fit.combined, strict=True)
-        return [ColumnReader(*facts, *combined) for facts, combined in columns]
+        return [ColumnReader.of_fit(self.fit, column) for column in range(len(self.axes))]
 
     def _answer(self, product: Product) -> Answer:
         """How many rows lie in some runs of every column that is asked for."""
@@ -199,20 +193,22 @@ class TableGraphRelease(BoxRelease):
 
     @cached_property
     def _total(self) -> Answer:
-        total = NoisySum(self.total, {(1, self.total_scale): 1}).answer(0.0)
+        total = NoisySum(self.fit.total, {(1, self.fit.scale): 1}).answer(0.0)
         combined = Answer.combined([*(view.answer(view.everything) for view in self.fit.views), total])
-        return Answer(self.fit.rows, combined.spread, combined.bounds, 0.0, "measured")
+        return Answer(self.fit.rows, lambda: self.fit.rows_error, combined.bounds, 0.0, "measured")
 
     def _error(self, sides: Mapping[int, Side], value: float) -> float:
         shares = {
-            c: SideShares(*(np.array([each]) for each in (side.share, side.touched, side.alone.error)))
+            c: SideShares(
+                *(np.array([each]) for each in (side.share, side.touched, side.alone.error, side.cuts))
+            )
             for c, side in sides.items()
         }
         pairs = {}
         for pair in all_pairs(tuple(sides)) if len(sides) > 2 else ():
             weights = {c: sides[c].weights[None, :] for c in pair}
             pairs[pair] = self._expected(weights)
-        found = self._misses.deviations(shares, np.array([value]), pairs, self._kind, self.fit.rows)
+        found = self._misses.deviations(shares, np.array([value]), pairs, self._kind, self.fit)
         return float(found[0])
 
     def _bounds(self, sides: Mapping[int, Side], beta: float) -> tuple[float, float]:
@@ -254,11 +250,12 @@ class TableGraphRelease(BoxRelease):
         shares = {}
         for column, each in weights.items():
             share = each @ self.fit.masses[column] / max(float(self.fit.masses[column].sum()), 1e-9)
-            shares[column] = SideShares(share, share, self._alone(column, low, high)[1])
+            cuts = ~whole_bins(each)
+            shares[column] = SideShares(share, share, self._alone(column, low, high)[1], cuts)
         pairs = {}
         for pair in all_pairs(columns) if len(columns) > 2 else ():
             pairs[pair] = self._expected({c: weights[c] for c in pair})
-        return self._misses.deviations(shares, self._expected(weights), pairs, self._kind, self.fit.rows)
+        return self._misses.deviations(shares, self._expected(weights), pairs, self._kind, self.fit)
 
     def _alone(self, column: int, low: Corners, high: Corners) -> tuple[Floats, Floats]:
         return self.readers[column].alone(low[:, column], high[:, column])

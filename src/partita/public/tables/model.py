@@ -271,10 +271,10 @@ class TableModel:
         inverse = np.divide(1.0, whole, out=np.zeros_like(whole), where=whole > 0)
         return np.asarray(table * inverse.reshape(self.tree.shape(clique, shared)))
 
-    def fitted(self, measured: Sequence[NoisyTable], cliques: Sequence[Columns]) -> TableModel:
-        """The model over these cliques that is nearest to noisy tables, starting from this model."""
+    def fitted(self, measured: Sequence[NoisyTable], cliques: Sequence[Columns], total: float) -> TableModel:
+        """The model of so many rows over these cliques that is nearest to noisy tables; it begins here."""
         tree = JunctionTree(self.tree.sizes, tuple(cliques))
-        return _Fit.of(tree, measured, self.total).descend(self._potentials_on(tree))
+        return _Fit.of(tree, measured, total).descend(self._potentials_on(tree))
 
     def _potentials_on(self, tree: JunctionTree) -> list[Floats]:
         """Potentials of another tree that give this model, or its single columns where cliques are gone."""

@@ -245,7 +245,7 @@ def find_bins(
         return _small_bins(view)
     if axis.labels:
         return AxisBins.from_lookup(join_like(curve.counts, least, most))
-    ends, counts = _cut_pieces(curve, max(least, curve.total / most))
+    ends, counts = cut_pieces(curve, max(least, curve.total / most))
     return AxisBins.from_edges(ends[_last_of_each(join_neighbours(counts, least, most))])
 
 
@@ -258,7 +258,7 @@ def _small_bins(view: GridRelease) -> AxisBins:
     return AxisBins.from_edges(np.append(kept[1:] - 1, axis.width - 1))
 
 
-def _cut_pieces(curve: Curve, most: float) -> tuple[UInts, Floats]:
+def cut_pieces(curve: Curve, most: float) -> tuple[UInts, Floats]:
     """The pieces of a curve; long ones with more rows than `most` are cut evenly."""
     spans = (curve.ends - curve.starts).astype(np.float64) + 1.0
     parts = np.minimum(np.maximum(1.0, np.ceil(curve.counts / max(most, 1e-9))), spans).astype(np.int64)

@@ -16,11 +16,14 @@ from partita.public.axis.curve import Curve
 from partita.public.bounds import overlay_runs
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.bins import AxisBins
+from partita.public.boxes.grid import GridRelease
+from partita.public.tables.fit import TableFit
 
 Runs: TypeAlias = tuple[tuple[int, int, int], ...]
 """The first and the last position of runs that do not overlap, each with the factor +1 or -1."""
 
 _ALIGNED = 1e-9
+_LAPLACE_KURTOSIS = 3.0  # excess kurtosis of one noise; of the sum of k noises a k-th of it
 _ONE = np.uint64(1)
 
 
@@ -36,6 +39,11 @@ class Side:
     share: float
     touched: float
     alone: Answer
+
+    @property
+    def cuts(self) -> bool:
+        """Whether a part of a bin is asked for."""
+        return not whole_bins(self.weights)
 
     @property
     def positive(self) -> bool:
@@ -58,6 +66,24 @@ class ColumnReader:
     combined: Floats
     variances: Floats
 
+    @staticmethod
+    def of_fit(fit: TableFit, column: int) -> ColumnReader:
+        """The reader of one column of a fit."""
+        return ColumnReader(
+            fit.views[column],
+            fit.bins[column],
+            fit.curves[column],
+            fit.masses[column],
+            *fit.combined[column],
+        )
+
+    def cell_weights(self, cells: AxisBins) -> Floats:
+        """The part of the rows of each bin that lies in each of finer bins: finer bins by bins."""
+        if cells.edges is None:
+            positions = np.arange(cells.width, dtype=np.uint64)
+            return self.weights(positions, positions)
+        return self.weights(*cells.spans)
+
     def side(self, runs: Runs) -> Side:
         """The side of some runs."""
         lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
@@ -76,15 +102,17 @@ class ColumnReader:
         weights = np.array([run[2] for run in runs], np.float64) @ self.weights(lows, highs)
         least = least_sum(run[2] for run in runs)
         deviation = float(np.sqrt(self._variance(weights)))
-        if not _is_whole(weights) or view.error <= deviation:
-            return Answer(view.value, view.spread, view.bounds, least, "measured")
+        if not whole_bins(weights) or view.error <= deviation:
+            cells = sum(high - low + 1 for low, high, _ in runs)
+            heavy = _LAPLACE_KURTOSIS / cells if isinstance(self.view, GridRelease) else 0.0
+            return Answer(view.value, view.spread, view.bounds, least, "measured", heavy)
         return Answer(float(weights @ self.combined), lambda: deviation, view.bounds, least, "measured")
 
     def alone(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats]:
         """The values and the errors that `answer` gives for many single runs."""
         values, errors = (of(lows[:, None], highs[:, None]) for of in (self.view.counts, self.view.errors))
         weights = self.weights(lows, highs)
-        whole = np.abs(weights - np.rint(weights)).max(axis=1, initial=0.0) < _ALIGNED
+        whole = whole_bins(weights)
         deviations = np.sqrt(weights**2 @ self.variances)
         better = whole & (deviations < errors)
         return np.where(better, weights @ self.combined, values), np.where(better, deviations, errors)
@@ -153,8 +181,9 @@ class ColumnReader:
         return np.cumsum(parts, axis=0)
 
 
-def _is_whole(weights: Floats) -> bool:
-    return bool(np.abs(weights - np.rint(weights)).max(initial=0.0) < _ALIGNED)
+def whole_bins(weights: Floats) -> Bools:
+    """Whether each row of weights of bins takes all of a bin or nothing."""
+    return np.asarray(np.abs(weights - np.rint(weights)).max(axis=-1, initial=0.0) < _ALIGNED)
 
 
 # Products of runs.

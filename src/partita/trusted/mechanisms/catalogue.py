@@ -30,6 +30,7 @@ from partita.guarantee import Neighbors, Unit
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
 from partita.public.boxes.base import BoxRelease
+from partita.public.boxes.plain_view import MOST_POSITIONS
 from partita.public.queries.queries import Queries, Universe
 from partita.public.sums.base import SumRelease
 from partita.public.workload.release import WorkloadRelease
@@ -50,7 +51,8 @@ _RANGES: Final = "intervals"
 _BOXES: Final = "rectangles"
 _TABLE: Final = "graph"
 _MOST_BOXED: Final = 6  # columns without categories that one tree of boxes answers better than a model
-_FEWEST_MODELLED: Final = 3  # columns with categories from which on a model answers pairs better than a tree
+_FEWEST_MODELLED: Final = 4  # columns with categories from which on a model answers pairs better than a tree
+_VIEWED: Final = "viewed-boxes"
 _PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
 _FEW_CELLS: Final = 2**12  # up to here the predicted errors decide; more cells are never counted one by one
 _BY_NAME: Final = "It was asked for by name."
@@ -144,7 +146,14 @@ def _find_engine(domains: Sequence[Domain]) -> tuple[str, str]:
     if number > _MOST_BOXED or (labels and number >= _FEWEST_MODELLED):
         reason = f"more than {_MOST_BOXED}" if number > _MOST_BOXED else "some of them categories"
         return _TABLE, f"It is the default for {number} columns, {reason}: a model of views and pairs."
+    if _can_be_viewed(domains):
+        return _VIEWED, f"It is the default for {number} columns, some of them categories."
     return _BOXES, f"It is the default for {number} columns together."
+
+
+def _can_be_viewed(domains: Sequence[Domain]) -> bool:
+    """Whether a category is small enough for a view of its own beside boxes."""
+    return any(isinstance(domain, Category) and Axis.of(domain).width <= MOST_POSITIONS for domain in domains)
 
 
 def choose_queries(

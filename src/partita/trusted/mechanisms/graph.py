@@ -19,7 +19,7 @@ from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import MOST_CELLS, GridRelease
 from partita.public.boxes.plan import Recipe
-from partita.public.tables.audits import FINE, TRIPLES, Audit, AuditPlan
+from partita.public.tables.audits import CELLS, FINE, TRIPLES, Audit, AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
 from partita.public.tables.graph import Look, TableGraphRelease
 from partita.public.tables.model import Columns, all_pairs, find_cliques, join_bins
@@ -125,8 +125,6 @@ class TableGraph(BoxMechanism):
         audits = _audit(rows, fit, shares.audits)
         return TableGraphRelease.of(
             fit,
-            total=total,
-            total_scale=total_scale,
             looks=looks,
             choosing=choosing,
             audits=audits,
@@ -444,12 +442,15 @@ def _audit(rows: _Rows, fit: TableFit, part: Fraction) -> tuple[Audit, ...]:
     rows.count(all_pairs(range(len(fit.sizes))))
     coarse = _Rows(rows.points, tuple(plan.coarse_bins), rows.session, rows.budget)
     coarse.count(plan.triples)
+    mixed = _Rows(rows.points, tuple(plan.mixed_bins), rows.session, rows.budget)
+    mixed.count([table.columns for kind, groups, tables in plan.jobs if groups == CELLS for table in tables])
     found, over, limits = list[Audit](), list[int](), 0.0
     for kind, groups, tables in plan.jobs:
-        if kind == TRIPLES:
-            misfits = [coarse.misfit(table.columns, (None, None, None), table.guess) for table in tables]
+        if kind == TRIPLES or groups == CELLS:
+            seen = coarse if kind == TRIPLES else mixed
+            misfits = [seen.misfit(t.columns, (None,) * len(t.columns), t.guess) for t in tables]
         else:
-            misfits = [rows.misfit(table.columns, table.groups, table.guess) for table in tables]
+            misfits = [rows.misfit(t.columns, t.groups, t.guess) for t in tables]
         audit = Audit.of(kind, groups, tables, *rows.sum_up(misfits, each))
         found.append(audit)
         if groups == FINE:
