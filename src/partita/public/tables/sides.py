@@ -102,7 +102,7 @@ class ColumnReader:
         weights = np.array([run[2] for run in runs], np.float64) @ self.weights(lows, highs)
         least = least_sum(run[2] for run in runs)
         deviation = float(np.sqrt(self._variance(weights)))
-        if not whole_bins(weights) or view.error <= deviation:
+        if not self._tells_bins(weights) or view.error <= deviation:
             cells = sum(high - low + 1 for low, high, _ in runs)
             heavy = _LAPLACE_KURTOSIS / cells if isinstance(self.view, GridRelease) else 0.0
             return Answer(view.value, view.spread, view.bounds, least, "measured", heavy)
@@ -112,7 +112,7 @@ class ColumnReader:
         """The values and the errors that `answer` gives for many single runs."""
         values, errors = (of(lows[:, None], highs[:, None]) for of in (self.view.counts, self.view.errors))
         weights = self.weights(lows, highs)
-        whole = whole_bins(weights)
+        whole = self._tells_bins(weights)
         deviations = np.sqrt(weights**2 @ self.variances)
         better = whole & (deviations < errors)
         return np.where(better, weights @ self.combined, values), np.where(better, deviations, errors)
@@ -151,6 +151,10 @@ class ColumnReader:
         which = self.bins.of(ends)
         within = self.weights(starts, ends)[np.arange(ends.size), which]
         return Curve(ends, held[which] * within)
+
+    def _tells_bins(self, weights: Floats) -> Bools:
+        """Whether whole bins are asked for. Cells that count as empty are no bin: their view tells more."""
+        return np.asarray(whole_bins(weights) & weights.any(axis=-1))
 
     def _variance(self, weights: Floats) -> float:
         return float(weights**2 @ self.variances)
