@@ -41,6 +41,7 @@ _MOST_SLOPE: Final = 0.5  # of log miss by log share beyond the audited shares
 _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
 _WIDTH: Final = 2.0 / 1.96  # intervals of 95% reach two deviations of the model of misses
 _NOISE_ROOM: Final = 0.8  # times the noise of unbiased tables: fits to surveys erred .53 to .62 of it
+_UNCLEAR: Final = 2.0  # standard errors: a side with fewer rows cannot be told from none
 _FIXED: Final = 2**20  # logarithms and sums are stored in units of one over this
 
 # The tail: normal misses exceed twice their mean by .058 of it, and +-2.45 means then hold 95%.
@@ -368,7 +369,9 @@ class ErrorModel:
         variance = np.where(cut, np.maximum(values, 1.0), 1.0) + (fit.rows_error * values / rows) ** 2
         for column in sides:
             others = _product([share[c] for c in sides if c != column])
-            slope = np.minimum(np.maximum(values / share[column], rows * others), rows)
+            # Rows of a side that cannot be told from none may lie unevenly: the root is a compromise.
+            part = np.where(share[column] < _UNCLEAR * doubt[column], np.sqrt(others), others)
+            slope = np.minimum(np.maximum(values / share[column], rows * part), rows)
             variance = variance + (doubt[column] * slope) ** 2
         for a, b in combinations(sorted(sides), 2):
             miss = _MEAN_TO_SD * self.mean_miss(kinds((a, b)), wider[a] * wider[b])
@@ -380,7 +383,10 @@ class ErrorModel:
             miss = _MEAN_TO_SD * self.mean_miss(TRIPLES, _product([wider[c] for c in triple]))
             rest = _product([wider[c] for c in sides if c not in triple])
             variance = variance + (miss * rows * rest * _product([root[c] for c in triple])) ** 2
-        return np.asarray(_WIDTH * np.sqrt(variance))
+        # Where no side can be told from none, all that the smallest may hold can lie in the box.
+        unclear = np.logical_and.reduce([share[c] < _UNCLEAR * doubt[c] for c in sides])
+        least = rows * np.minimum.reduce([doubt[c] for c in sides])
+        return np.asarray(_WIDTH * np.sqrt(np.where(unclear, np.maximum(variance, least**2), variance)))
 
     @cached_property
     def _by_kind(self) -> dict[str, list[Audit]]:
