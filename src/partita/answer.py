@@ -134,13 +134,14 @@ class Answer:
             return max(lows), max(*lows, min(highs))
 
         least = max(answer.least for answer in answers)
-        return Answer(value, lambda: float(precision.sum() ** -0.5), bounds, least)
+        basis = weakest_basis(answer.basis for answer in answers)
+        return Answer(value, lambda: float(precision.sum() ** -0.5), bounds, least, basis)
 
     def __float__(self) -> float:
         return self.value
 
     def __repr__(self) -> str:
-        return f"Answer({self.value:.6g} ± {self.error:.3g})"
+        return f"Answer({self.value:.6g} ± {self.error:.3g}{add_basis(self.basis)})"
 
     def _repr_html_(self) -> str:
         likely, certain = self.interval(), self.worst()
@@ -148,7 +149,7 @@ class Answer:
             ("value", plus_minus(self.value, self.error)),
             ("95% interval", span(likely)),
             ("for any data", f"{span(certain)}, but for 5%"),
-            *([("basis", self.basis)] if self.basis else []),
+            ("basis", describe_basis(self.basis)),
         ]
         return card("Answer", facts, below=[whisker(self.value, likely, certain)])
 
@@ -158,11 +159,13 @@ class Answer:
 class Answers:
     """Many values at once, in a row or in a table of two columns.
 
-    `np.asarray` gives them, and `error` their standard errors, made when first asked for.
+    `np.asarray` gives them, and `error` their standard errors, made when first asked for. `basis` says what
+    all of them rest on, as it does for `Answer`.
     """
 
     values: Floats
     spread: Callable[[], Floats]
+    basis: str = ""
 
     @cached_property
     def error(self) -> Floats:
@@ -171,7 +174,7 @@ class Answers:
 
     def adjusted(self, factor: float) -> Answers:
         """The values times a factor, to agree with a total that others share; errors stay."""
-        return Answers(self.values * factor, self.spread)
+        return replace(self, values=self.values * factor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -180,11 +183,12 @@ class Answers:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Answers({len(self)} values)"
+        return f"Answers({len(self)} values{add_basis(self.basis)})"
 
     def _repr_html_(self) -> str:
         rows = shortlist(self.values.size, self._row)
-        return card(repr(self), [], below=[grid(("", "value", "standard error"), rows)])
+        facts = [("basis", describe_basis(self.basis))]
+        return card(repr(self), facts, below=[grid(("", "value", "standard error"), rows)])
 
     def _row(self, place: int) -> tuple[str, str, str]:
         where = np.unravel_index(place, self.values.shape)
@@ -197,8 +201,29 @@ def _share_beta(answers: Sequence[Answer], beta: float) -> tuple[tuple[float, ..
     return lows, highs
 
 
-BASES: Final = ("", "measured", "inferred", "order 3+")
-"""What an answer may rest on, the best first."""
+BASES: Final = {
+    "": None,
+    "measured": "measured: noisy counts of just these columns",
+    "inferred": "inferred: a model of pairs of columns, in which these two were not counted together",
+    "order 3+": "order 3+: a model of pairs of columns, which may miss how three or more go together",
+}
+"""What an answer may rest on, the best first, each in words."""
+
+_RANKS: Final = {basis: rank for rank, basis in enumerate(BASES)}
+
+
+def describe_basis(basis: str) -> str | None:
+    """What an answer rests on, in words; None where every answer is measured."""
+    return BASES[basis]
+
+
+def add_basis(basis: str) -> str:
+    """The end of a short text about an answer.
+
+    >>> add_basis("inferred"), add_basis("")
+    (', inferred', '')
+    """
+    return f", {basis}" if basis else ""
 
 
 def weakest_basis(bases: Iterable[str]) -> str:
@@ -207,7 +232,7 @@ def weakest_basis(bases: Iterable[str]) -> str:
     >>> weakest_basis(["measured", "order 3+", "inferred"])
     'order 3+'
     """
-    return max(bases, key=BASES.index, default="")
+    return max(bases, key=_RANKS.__getitem__, default="")
 
 
 def least_sum(signs: Iterable[int]) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from partita.answer import Answer, Answers
+from partita.answer import Answer, Answers, add_basis, describe_basis
 from partita.arrays import Floats, UInts
 from partita.domain.base import Domain, Encoded, Special
 from partita.errors import check
@@ -49,25 +49,32 @@ AnyView: TypeAlias = View | BoxView
 class Bins:
     """The first and the last value of each bin, both in it, and how many rows it holds.
 
-    `print` shows a table, of many bins the first and the last.
+    `print` shows a table, of many bins the first and the last. `basis` says what all counts rest on, as it
+    does for `Answer`.
     """
 
     lows: Sequence[object]
     highs: Sequence[object]
     counts: Answers
 
+    @property
+    def basis(self) -> str:
+        """What the counts rest on."""
+        return self.counts.basis
+
     def __len__(self) -> int:
         return len(self.lows)
 
     def __repr__(self) -> str:
-        return f"Bins({len(self)} from {self.lows[0]} to {self.highs[-1]})"
+        return f"Bins({len(self)} from {self.lows[0]} to {self.highs[-1]}{add_basis(self.basis)})"
 
     def __str__(self) -> str:
         return format_excerpt(_HEADS, len(self), self._row)
 
     def _repr_html_(self) -> str:
         below = [bars(self.counts.values.tolist())] if len(self) <= _MOST_DRAWN else []
-        return card(repr(self), [], below=[*below, grid(_HEADS, shortlist(len(self), self._row), left=0)])
+        below.append(grid(_HEADS, shortlist(len(self), self._row), left=0))
+        return card(repr(self), [("basis", describe_basis(self.basis))], below=below)
 
     def _row(self, number: int) -> Sequence[object]:
         counted = self.counts.values[number], self.counts.error[number]
@@ -80,7 +87,7 @@ def make_bins(line: OrderedColumn, bins: int) -> Bins:
     There are no more bins than cells. Where they lie follows from the domain alone.
     """
     lows, highs = find_bin_cells(line.axis.size, bins)
-    counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs))
+    counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs), line.basis)
     return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
 
 
@@ -112,24 +119,31 @@ class Cdf:
     """For each value, how many rows with a value do not exceed it, and the share of all that they are.
 
     Counts and shares never fall from a value to a larger one. Rows in special cells have no value.
-    If the estimated count is zero, all shares are 0. `print` shows a table; of many values both ends.
+    If the estimated count is zero, all shares are 0. `print` shows a table; of many values both ends. `basis`
+    says what all counts rest on, as it does for `Answer`.
     """
 
     values: Sequence[object]
     counts: Answers
     fractions: Floats
 
+    @property
+    def basis(self) -> str:
+        """What counts and shares rest on."""
+        return self.counts.basis
+
     def __len__(self) -> int:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Cdf({len(self)} values)"
+        return f"Cdf({len(self)} values{add_basis(self.basis)})"
 
     def __str__(self) -> str:
         return format_excerpt(_CDF_HEADS, len(self), self._row)
 
     def _repr_html_(self) -> str:
-        return card(repr(self), [], below=[grid(_CDF_HEADS, shortlist(len(self), self._row), left=0)])
+        rows = grid(_CDF_HEADS, shortlist(len(self), self._row), left=0)
+        return card(repr(self), [("basis", describe_basis(self.basis))], below=[rows])
 
     def _row(self, number: int) -> Sequence[object]:
         counted = self.counts.values[number], self.counts.error[number]
@@ -152,7 +166,8 @@ def _cdf_at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cd
     counts = np.where(inside, curve.upto(cells), 0.0)
     fractions = counts / curve.total if curve.total else np.zeros_like(counts)
     none = np.zeros_like(cells)
-    return Cdf(values, Answers(counts, lambda: line.axis.errors(none, cells) * inside), fractions)
+    answers = Answers(counts, lambda: line.axis.errors(none, cells) * inside, line.basis)
+    return Cdf(values, answers, fractions)
 
 
 # A histogram over two columns: equal shares of their public cells, counted together.
@@ -172,7 +187,7 @@ class Heat:
     `lows` and `highs` have the first and the last value of each bin, both in it, of the first column and
     of the second. `counts` has a row for each bin of the first and a column for each of the
     second: `counts.values[i, j]`, `counts.error[i, j]`. `print` shows a table, of many bins the first
-    and the last.
+    and the last. `basis` says what all counts rest on, as it does for `Answer`.
     """
 
     columns: tuple[str, str]
@@ -183,13 +198,19 @@ class Heat:
     guarantee: Guarantee | None
     within: str = ""
 
+    @property
+    def basis(self) -> str:
+        """What the counts rest on."""
+        return self.counts.basis
+
     def __len__(self) -> int:
         """The number of pairs of bins."""
         return int(self.counts.values.size)
 
     def __repr__(self) -> str:
         rows, across = self.counts.values.shape
-        return f"Heat({rows} bins of {self.columns[0]} by {across} of {self.columns[1]})"
+        bins = f"{rows} bins of {self.columns[0]} by {across} of {self.columns[1]}"
+        return f"Heat({bins}{add_basis(self.basis)})"
 
     def __str__(self) -> str:
         return f"{table(self._table(self._count))}\n{self._note}"
@@ -212,7 +233,8 @@ class Heat:
 
     @property
     def _note(self) -> str:
-        return f"first values of the bins, and rows to a standard error of {self.errors}"
+        note = f"first values of the bins, and rows to a standard error of {self.errors}"
+        return f"{note}; {describe_basis(self.basis)}" if self.basis else note
 
     def _field(self, row: int, column: int) -> Html | str:
         if _BETWEEN in (row, column):
@@ -244,8 +266,8 @@ def make_heat(scaled: ScaledView, columns: tuple[str, str], bins: object, where:
         shift = np.uint64(view.boxes.axes[number].before)
         along[number] = low[place] + shift, high[place] + shift
     many = ManyBoxes(terms, along, np.ones(shape[0] * shape[1], bool))
-    counts = Answers(many.counts(view.boxes).reshape(shape), lambda: many.errors(view.boxes).reshape(shape))
-    counts = counts.adjusted(scaled.factor)
+    values = many.counts(view.boxes).reshape(shape) * scaled.factor
+    counts = Answers(values, lambda: many.errors(view.boxes).reshape(shape), many.basis(view.boxes))
     lows, highs = ((domains[0].decode(cells[0][end]), domains[1].decode(cells[1][end])) for end in (0, 1))
     return Heat(columns, domains, lows, highs, counts, view.guarantee, describe_conditions(where))
 
@@ -291,6 +313,11 @@ class Quantile:
     cell: int
 
     @property
+    def basis(self) -> str:
+        """What the counts along the column rest on, as it does for `Answer`."""
+        return self.line.basis
+
+    @property
     def value(self) -> object:
         """The quantile, as a value of the column."""
         return self.line.domain.decode([self.cell])[0]
@@ -325,7 +352,7 @@ class Quantile:
         return self._values(np.array([min(low, self.cell), max(high, self.cell)], np.uint64))
 
     def __repr__(self) -> str:
-        return f"Quantile({self.value} at {float(self.q):.6g})"
+        return f"Quantile({self.value} at {float(self.q):.6g}{add_basis(self.basis)})"
 
     def _repr_html_(self) -> str:
         """Without guaranteed bounds where they are work: `worst` gives them."""
@@ -334,6 +361,7 @@ class Quantile:
             ("value", self.value),
             ("95% interval", span(self.interval())),
             ("for any data", certain),
+            ("basis", describe_basis(self.basis)),
         ]
         return card(f"{self.line.column}: quantile at {float(self.q):.6g}", facts)
 

@@ -88,6 +88,11 @@ class View:
         return (self.domain,)
 
     @property
+    def basis(self) -> str:
+        """What answers rest on: nothing to tell, as all of them are measured."""
+        return ""
+
+    @property
     def guarantee(self) -> Guarantee | None:
         """What was promised; None for injected noise."""
         return self.axis.guarantee
@@ -213,13 +218,14 @@ class BoxView:
     def counts(self, where: Where) -> Answers:
         """How many rows are in each of many boxes."""
         many = cut_boxes(self.declared, where)
-        return Answers(many.counts(self.boxes), lambda: many.errors(self.boxes))
+        return Answers(many.counts(self.boxes), lambda: many.errors(self.boxes), many.basis(self.boxes))
 
     def slice(self, column: str, where: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
         number = self.columns.index(column)
         axis = BoxSlice(self.boxes, number, find_boxes(self.declared, where))
-        return Slice(column, self.domains[number], axis, describe_conditions(where), one_by_one=True)
+        within = describe_conditions(where)
+        return Slice(column, self.domains[number], axis, within, one_by_one=True, basis=axis.basis)
 
     def within(self, shape: PublicRegion, where: Where) -> Answer:
         """How many rows are in a public shape, which has no special cells, and in the cells asked for.
@@ -434,7 +440,8 @@ class Slice:
     """A column, its public domain, and its counts; `within` says in words which rows are counted.
 
     `one_by_one` says that guaranteed bounds of single ranges are much closer than the bound on all errors,
-    as they are where the axis is one of several.
+    as they are where the axis is one of several. `basis` says what counts of its cells rest on, as it does
+    for `Answer`.
     """
 
     column: str
@@ -442,6 +449,7 @@ class Slice:
     axis: Along
     within: str = ""
     one_by_one: bool = False
+    basis: str = ""
 
     def __repr__(self) -> str:
         return f"Slice({self.column}, {self.within or 'all rows'})"
@@ -495,6 +503,11 @@ class BoxSlice:
     def errors(self, lows: UInts, highs: UInts) -> Floats:
         """The standard errors that `answer` gives for many ranges."""
         return self._many(lows, highs).errors(self.boxes)
+
+    @property
+    def basis(self) -> str:
+        """What the counts of ranges rest on."""
+        return self._many(*(np.zeros((2, 1), np.uint64))).basis(self.boxes)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range misses the truth by more: every box has its error."""
@@ -580,6 +593,16 @@ class ManyBoxes:
             shape = some.size * parts, len(boxes.axes)
             errors[some] = boxes.errors(lows.reshape(shape), highs.reshape(shape), parts=parts)
         return errors
+
+    def basis(self, boxes: BoxRelease) -> str:
+        """What the values rest on, by the columns that are asked for; nothing if no box is there."""
+        if not boxes.has_model or not self.terms or not self.there.any():
+            return ""
+        ends = [
+            {(term.low[number], term.high[number]) for term in self.terms} for number in range(len(boxes.axes))
+        ]
+        whole = [held == {(0, axis.width - 1)} for held, axis in zip(ends, boxes.axes, strict=True)]
+        return boxes.basis(number for number, free in enumerate(whole) if number in self.along or not free)
 
     def _chunks(self, chunk: int) -> Iterator[NDArray[np.intp]]:
         """The rows that are there, some at a time."""

@@ -110,6 +110,20 @@ class BoxRelease(ReleaseKind, ABC):
         """Sentences about choices that the release made from released numbers; empty if there were none."""
         return ""
 
+    def basis(self, columns: Iterable[int]) -> str:
+        """What an answer about these columns rests on; empty where every answer is measured."""
+        return ""
+
+    @property
+    def has_model(self) -> bool:
+        """Whether some answers come from a model of all columns, so that each says what it rests on."""
+        return bool(self.basis(()))
+
+    @property
+    def dependence(self) -> Floats | None:
+        """How far each pair of columns is from independence in the model, from 0 to 1; None without one."""
+        return None
+
     @abstractmethod
     def parts(self) -> Parts:
         """Everything that was released, taken apart for a file."""
