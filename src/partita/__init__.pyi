@@ -60,6 +60,7 @@ from partita.public.boxes.regions import HalfSpace as HalfSpace
 from partita.public.boxes.regions import Polygon as Polygon
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease as SpendingBoxesRelease
 from partita.public.boxes.viewed_boxes import ViewedBoxesRelease as ViewedBoxesRelease
+from partita.public.dependence import Dependence as Dependence
 from partita.public.file import load as load
 from partita.public.queries.language import between as between
 from partita.public.queries.language import clipped as clipped

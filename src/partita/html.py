@@ -21,6 +21,7 @@ _CELL: Final = "padding: 2px 14px 2px 0; text-align: {}; vertical-align: top; bo
 _EACH_END: Final = 5  # rows at each end of a long table
 _WIDE, _HIGH, _INSET = 240.0, 28.0, 6.0
 _DARKEST: Final = 0.75
+_SQUARE: Final = 20  # pixels from a cell of a matrix to the next; a name is written in one line of it
 
 
 @final
@@ -47,8 +48,7 @@ def card(title: str, facts: Iterable[tuple[str, Entry]], *, below: Iterable[Html
 
 def grid(heads: Sequence[str], rows: Iterable[Row], *, left: int = 1, note: str = "") -> Html:
     """A table, its first `left` columns to the left and the others to the right, and a note below it."""
-    below = f'<div style="opacity: 0.7; max-width: 60em">{escape(note)}</div>' if note else ""
-    return Html(_table([_faint(head) for head in heads], rows, left=left) + below)
+    return Html(_table([_faint(head) for head in heads], rows, left=left) + _below(note))
 
 
 def shortlist(length: int, row: Callable[[int], Row]) -> list[Row]:
@@ -127,6 +127,38 @@ def field(text: str, share: float) -> Html:
     return Html(f'<span style="{ground}">{escape(text)}</span>')
 
 
+def triangle(
+    names: Sequence[str],
+    shade: Callable[[int, int], float],
+    marked: Callable[[int, int], bool],
+    words: Callable[[int, int], str],
+    *,
+    label: str,
+    note: str = "",
+) -> Html:
+    """The lower half of a matrix with names along its diagonal, and a note below it.
+
+    A cell of a row and a column before it is the darker the closer its shade comes to 1, has a dot if it is
+    marked, and says its words where the pointer rests on it.
+    """
+    cells = "".join(
+        _square(row, column, shade(row, column), marked(row, column), words(row, column))
+        for row in range(len(names))
+        for column in range(row)
+    )
+    texts = "".join(
+        f'<text x="{_SQUARE * row + 4}" y="{_SQUARE * row + 14}" font-size="12" fill="currentColor">'
+        f"{escape(name)}</text>"
+        for row, name in enumerate(names)
+    )
+    wide = _SQUARE * len(names) + 8 * max(map(len, names), default=0)
+    high = _SQUARE * len(names)
+    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}"'
+    style = "display: block; margin: 6px 0; max-width: 100%"
+    drawn = f'<svg {size} role="img" aria-label="{escape(label)}" style="{style}">{cells}{texts}</svg>'
+    return Html(drawn + _below(note))
+
+
 def kernel() -> ModuleType | None:
     """IPython, if this code runs in the kernel of a notebook; it is found if it is there, never imported."""
     there = sys.modules.get("IPython")
@@ -149,6 +181,10 @@ def _row(entries: Row, left: int, tag: str) -> str:
     return f'<tr style="background: none">{"".join(cells)}</tr>'
 
 
+def _below(note: str) -> str:
+    return f'<div style="opacity: 0.7; max-width: 60em">{escape(note)}</div>' if note else ""
+
+
 def _faint(text: str) -> Html:
     return Html(f'<span style="opacity: 0.7; font-weight: normal; white-space: nowrap">{escape(text)}</span>')
 
@@ -163,6 +199,14 @@ def _bar(left: float, high: float, width: float) -> str:
         f'<rect x="{left:.1f}" y="{_HIGH - high:.1f}" width="{0.9 * width:.1f}" height="{high:.1f}" '
         f'fill="rgb({_BLUE})"/>'
     )
+
+
+def _square(row: int, column: int, share: float, marked: bool, words: str) -> str:
+    x, y, size = _SQUARE * column, _SQUARE * row, _SQUARE - 2
+    dot = f'<circle cx="{x + size / 2}" cy="{y + size / 2}" r="2.5" fill="currentColor"/>' if marked else ""
+    ground = f'fill="rgba({_BLUE}, {min(1.0, max(0.0, share)):.2f})" stroke="rgb({_BLUE})" stroke-width="0.5"'
+    square = f'<rect x="{x}" y="{y}" width="{size}" height="{size}" {ground}/>'
+    return f"<g><title>{escape(words)}</title>{square}{dot}</g>"
 
 
 def _line(left: float, right: float, width: float) -> str:

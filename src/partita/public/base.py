@@ -15,7 +15,7 @@ from partita.arrays import integer_array
 from partita.domain.base import Domain
 from partita.errors import InvalidData, InvalidRelease, check_release
 from partita.guarantee import Guarantee
-from partita.html import card, shortlist
+from partita.html import Html, card, shortlist
 from partita.lazy import find_classes
 
 RELEASE_PACKAGES: Final = tuple(
@@ -189,7 +189,9 @@ class ViewFacts(Protocol):
     def guarantee(self) -> Guarantee | None: ...
 
 
-def view_card(view: ViewFacts, declared: Mapping[str, Domain], **facts: object) -> str:
+def view_card(
+    view: ViewFacts, declared: Mapping[str, Domain], *, below: Iterable[Html] = (), **facts: object
+) -> str:
     """One view: how it was made and why, and what its columns may hold."""
     lines: list[tuple[str, object]] = [
         ("mechanism", view.mechanism),
@@ -198,7 +200,7 @@ def view_card(view: ViewFacts, declared: Mapping[str, Domain], **facts: object) 
         *facts.items(),
         *((shorten(column, LONGEST), describe_domain(domain)) for column, domain in declared.items()),
     ]
-    return card(type(view).__name__, lines)
+    return card(type(view).__name__, lines, below=below)
 
 
 def promise(guarantee: Guarantee | None) -> str:

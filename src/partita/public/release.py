@@ -26,6 +26,7 @@ from partita.public.axis.curve import Curve, apportion
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
 from partita.public.conditions import Ends, Where, parse_conditions
+from partita.public.dependence import Dependence, find_dependence
 from partita.public.file_entries import Published, join_views
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.report import check_views, citation, release_card, report
@@ -319,6 +320,25 @@ class Release:
         """Every query that was published as text, in the order of the answers."""
         return [self._queries.label(index) for index in range(len(self._queries))]
 
+    @property
+    def table(self) -> BoxView | None:
+        """The view with a model of all its columns, if there is one; of several the one of most columns."""
+        found = [view for view in self.views if isinstance(view, BoxView) and view.boxes.has_model]
+        return max(found, key=lambda view: len(view.columns), default=None)
+
+    def dependence(self) -> Dependence:
+        """How far each pair of columns is from independence, by the model of a table release.
+
+        What answers about a pair rest on is said by the view that answers them.
+        """
+        view = self.table
+        found = None if view is None else find_dependence(view.columns, view.boxes, self._pair_basis)
+        if found is not None:
+            return found
+        rule = "needs a table release, which has a model of all its columns"
+        fix = "publish many columns together, without views= and mechanism="
+        raise InvalidParameter("dependence", rule, given="a release without one", fix=fix)
+
     def synthesize(self, n: int | None = None) -> dict[str, list[object]]:
         """n made-up rows that look like the release, a list of values for each column.
 
@@ -410,6 +430,13 @@ class Release:
         """The view that answers about these columns, brought to the total that all views share."""
         self._check_counts()
         return find_view(self._scaled, columns)
+
+    def _pair_basis(self, one: str, other: str) -> str:
+        """What answers about two columns rest on; a view without a model has measured them."""
+        view = find_view(self.views, (one, other))
+        if isinstance(view, View):
+            return "measured"
+        return view.boxes.basis({view.columns.index(one), view.columns.index(other)}) or "measured"
 
     def _check_counts(self) -> None:
         rule = "must be one whose counts were released, and this release has none"

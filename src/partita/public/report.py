@@ -182,6 +182,8 @@ def release_card(release: Release) -> str:
 def _tables(release: Release) -> Iterator[Html]:
     views = [(_name(view), view.mechanism, promise(view.guarantee)) for view in release.published]
     yield grid(("view", "mechanism", "promise"), views, left=3)
+    if release.table is not None:
+        yield release.dependence().picture()
     if release.columns:
         more = len(release.columns) - _MOST_COLUMNS
         beyond = f" And {more} more columns." if more > 0 else ""

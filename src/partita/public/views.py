@@ -31,6 +31,7 @@ from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.regions import PublicRegion
 from partita.public.conditions import OneOf, Range, Where
+from partita.public.dependence import Dependence, find_dependence
 
 CHUNK: Final = 2048
 """Rows that are counted between two checkpoints, for one box: hundredths of a second in most releases."""
@@ -181,7 +182,13 @@ class BoxView:
         return f"BoxView({', '.join(self.columns)}; {self.mechanism})"
 
     def _repr_html_(self) -> str:
-        return view_card(self, self.declared)
+        found = self.dependence
+        return view_card(self, self.declared, below=() if found is None else [found.picture()])
+
+    @property
+    def dependence(self) -> Dependence | None:
+        """How far its columns depend on each other, if it has a model of them."""
+        return find_dependence(self.columns, self.boxes)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -599,7 +606,8 @@ class ManyBoxes:
         if not boxes.has_model or not self.terms or not self.there.any():
             return ""
         ends = [
-            {(term.low[number], term.high[number]) for term in self.terms} for number in range(len(boxes.axes))
+            {(term.low[number], term.high[number]) for term in self.terms}
+            for number in range(len(boxes.axes))
         ]
         whole = [held == {(0, axis.width - 1)} for held, axis in zip(ends, boxes.axes, strict=True)]
         return boxes.basis(number for number, free in enumerate(whole) if number in self.along or not free)
