@@ -80,13 +80,22 @@ def _lines() -> list[str]:
 
 
 def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterator[str]:
-    """Answers of one line together in a table, and a table for each longer one."""
+    """Answers of one line together in a table, and a table for each longer one; what each rests on."""
     for heading, group in groupby(answers, key=lambda answer: answer[1].heads):
         if heading:
             for question, text in group:
-                yield f"{question}\n{common.table([heading, *text.lines], left=0)}"
+                below = f"\nbasis: {text.basis}" if text.basis else ""
+                yield f"{question}\n{common.table([heading, *text.lines], left=0)}{below}"
         else:
-            yield common.table([heads, *(line for _, text in group for line in text.lines)])
+            yield _table(heads, [text for _, text in group])
+
+
+def _table(heads: Sequence[str], texts: Sequence[Text]) -> str:
+    """Answers of one line, with a column for what they rest on if one of them says so."""
+    rows = [(line, text.basis) for text in texts for line in text.lines]
+    if not any(basis for _, basis in rows):
+        return common.table([heads, *(line for line, _ in rows)])
+    return common.table([(*heads, "basis"), *((*line, basis) for line, basis in rows)])
 
 
 # `partita info`: what a release is, and what its columns look like.

@@ -51,10 +51,14 @@ def to_plain(value: object) -> object:
 @final
 @dataclass(frozen=True)
 class Text:
-    """An answer as lines of text, under heads of its own; an answer of one line may do without."""
+    """An answer as lines of text, under heads of its own; an answer of one line may do without.
+
+    `basis` says what it rests on, as it does for `Answer`.
+    """
 
     lines: Sequence[Line]
     heads: Line = ()
+    basis: str = ""
 
 
 class Result(ABC):
@@ -74,13 +78,14 @@ class Number(Result):
     """A count or a difference of counts."""
 
     def record(self, found: Answer, confidence: float, beta: float | None) -> Record:
-        """Value, error and bars."""
-        return {"value": found.value, "error": found.error, **_bars(found, confidence, beta)}
+        """Value, error, basis and bars."""
+        numbers = {"value": found.value, "error": found.error}
+        return {**numbers, **basis_record(found), **_bars(found, confidence, beta)}
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line."""
         numbers = _figure(record["value"]), _figure(record["error"])
-        return Text([(record["question"], *numbers, *_spans(record))])
+        return Text([(record["question"], *numbers, *_spans(record))], basis=record.get("basis", ""))
 
 
 @final
@@ -105,13 +110,15 @@ class QuantileValue(Result):
     """A value of a column, and between which values and ranks it lies."""
 
     def record(self, found: Quantile, confidence: float, beta: float | None) -> Record:
-        """Value, bars and ranks."""
+        """Value, basis, bars and ranks."""
         ranks = _ends(found.rank_interval(confidence))
-        return {"value": found.value, **_bars(found, confidence, beta), "ranks": ranks}
+        bars = _bars(found, confidence, beta)
+        return {"value": found.value, **basis_record(found), **bars, "ranks": ranks}
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line; the error of a value is its interval."""
-        return Text([(record["question"], str(record["value"]), "", *_spans(record))])
+        line = record["question"], str(record["value"]), "", *_spans(record)
+        return Text([line], basis=record.get("basis", ""))
 
 
 class Cell(Enum):
@@ -158,14 +165,15 @@ class TableResult(Result):
     cumulative: bool = False
 
     def record(self, found: Any, confidence: float, beta: float | None) -> Record:
-        """The rows, without bars."""
+        """What all rows rest on, and the rows, without bars."""
         names = [column.name for column in self.columns]
-        return {self.name: [dict(zip(names, row, strict=True)) for row in self.rows(found)]}
+        rows = [dict(zip(names, row, strict=True)) for row in self.rows(found)]
+        return {**basis_record(found), self.name: rows}
 
     def text(self, question: Question, record: Shown) -> Text:
         """A line for each row."""
         lines = [[column.text(row[column.name]) for column in self.columns] for row in record[self.name]]
-        return Text(lines, tuple(column.head for column in self.columns))
+        return Text(lines, tuple(column.head for column in self.columns), record.get("basis", ""))
 
 
 @final
@@ -179,12 +187,19 @@ class Tiles(TableResult):
             (_bin(tiles[0], 0), *(f"{_figure(tile['count'])} ± {_figure(tile['error'])}" for tile in tiles))
             for tiles in rows
         ]
-        return Text(lines, (f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])))
+        heads = f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])
+        return Text(lines, heads, record.get("basis", ""))
 
 
 def line_heads(confidence: float, beta: float) -> Line:
     """What stands above answers of one line."""
     return "question", "answer", "± error", f"{100 * confidence:g}% interval", f"guaranteed, beta {beta:g}"
+
+
+def basis_record(found: object) -> Record:
+    """What an answer rests on, as an entry; none where every answer is measured."""
+    basis = getattr(found, "basis", "")
+    return {"basis": basis} if basis else {}
 
 
 def _bars(found: Answer | SumAnswer | Ratio | Quantile, confidence: float, beta: float | None) -> Record:

@@ -21,9 +21,10 @@ from pydantic_core import from_json, to_json
 from partita.answer import Answers
 from partita.errors import check
 from partita.public.conditions import Closed, Range
+from partita.public.records import basis_record
 from partita.service.errors import Refusal
 from partita.service.reading.catalogue import ERRORS, JSON, NO_STORE, Catalogue, Name
-from partita.service.reading.questions import JsonCondition, StrictModel, parse_any_conditions, places
+from partita.service.reading.questions import Basis, JsonCondition, StrictModel, parse_any_conditions, places
 from partita.service.reading.questions import read as read_parameters
 from partita.service.reading.work import (
     FairSemaphore,
@@ -95,6 +96,7 @@ class CountsAnswer(StrictModel):
 
     values: list[float]
     errors: list[float] | None = Field(default=None, description="standard errors, if they were asked for")
+    basis: Basis = None
 
 
 @final
@@ -147,7 +149,8 @@ def parse_batch(facts: ReleaseSizes, body: bytes, limits: Limits) -> BatchTask:
 
 def _to_json(counts: Answers, *, errors: bool) -> bytes:
     shown = {"errors": counts.error.tolist()} if errors else {}
-    return to_json({"values": counts.values.tolist(), **shown}, inf_nan_mode="null")
+    record = {"values": counts.values.tolist(), **shown, **basis_record(counts)}
+    return to_json(record, inf_nan_mode="null")
 
 
 def _parse_conditions(batch: Batch) -> BatchConditions:

@@ -43,7 +43,17 @@ from partita.public.questions import (
     QuestionKind,
     Type,
 )
-from partita.public.records import ANSWERS, Cell, Number, QuantileValue, Record, Result, Summary, TableResult
+from partita.public.records import (
+    ANSWERS,
+    Cell,
+    Number,
+    QuantileValue,
+    Record,
+    Result,
+    Summary,
+    TableResult,
+    basis_record,
+)
 from partita.public.release import Release
 from partita.public.views import View
 from partita.service.reading.catalogue import (
@@ -66,6 +76,14 @@ Value: TypeAlias = int | str
 
 
 _ERROR: Final = "the standard error, by a calibrated model and not a guarantee; the same in a batch of counts"
+
+Basis: TypeAlias = Annotated[
+    Literal["measured", "inferred", "order 3+"] | None,
+    Field(
+        description="what the answer rests on: noisy counts of just these columns, a model of pairs in which "
+        "these two were not counted together, or one of three or more columns; only for table releases"
+    ),
+]
 
 
 class StrictModel(BaseModel):
@@ -101,6 +119,7 @@ class NumberAnswer(StrictModel):
     question: str = Field(examples=["count where age between 30 and 39"])
     value: float | None = Field(examples=[11999.5], description="null where it is not determinable")
     error: float | None = Field(examples=[54.2], description=_ERROR)
+    basis: Basis = None
     interval: Interval
     worst: Worst | None = Field(default=None, description="guaranteed; only where beta is given")
     half: float | None = Field(examples=[106.3], description="half the width of a bar at the confidence")
@@ -152,6 +171,7 @@ class QuantileAnswer(StrictModel):
 
     question: str = Field(examples=["median of salary"])
     value: Value = Field(examples=[31250])
+    basis: Basis = None
     interval: ValueInterval
     worst: ValueWorst | None = None
     ranks: Ranks
@@ -193,9 +213,8 @@ def _table_model(name: str, table: TableResult) -> type[BaseModel]:
     bars |= {"small": (bool, ...)} if bars and "share" not in columns else {}
     row = create_model(f"{name}Row", __base__=StrictModel, __doc__=table.row, **columns, **bars)
     rows: dict[str, Any] = {table.name: (list[row], ...)}  # type: ignore[valid-type]
-    return create_model(
-        f"{name}Answer", __base__=StrictModel, __doc__=table.title, question=(str, ...), **rows
-    )
+    entries: dict[str, Any] = {"question": (str, ...), "basis": (Basis, None), **rows}
+    return create_model(f"{name}Answer", __base__=StrictModel, __doc__=table.title, **entries)
 
 
 # ---- questions ----
@@ -520,7 +539,8 @@ def _count_alone(release: Release, question: Question, confidence: float) -> Rec
     value, error = found.values.item(), found.spread().item()
     half = deviations(confidence) * error
     interval = {"confidence": confidence, "low": max(0.0, value - half), "high": max(0.0, value + half)}
-    return {"question": str(question), "value": value, "error": error, "interval": interval}
+    numbers = {"value": value, "error": error, **basis_record(found)}
+    return {"question": str(question), **numbers, "interval": interval}
 
 
 def _row(row: Mapping[str, Any], z: float) -> Record:

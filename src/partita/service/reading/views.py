@@ -41,6 +41,7 @@ from partita.service.reading.catalogue import (
 from partita.service.reading.questions import (
     Answerer,
     Bars,
+    Basis,
     Column,
     NumberAnswer,
     StrictModel,
@@ -223,7 +224,7 @@ class ChartView:
             for axis, place in zip(axes, places, strict=True)
         }
         found = self.release.counts({**where, **bins})
-        return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape))
+        return Answers(found.values.reshape(shape), lambda: found.error.reshape(shape), found.basis)
 
     def _with_bars(self, counts: Answers) -> Record:
         half = deviations(self.bars.confidence) * counts.error
@@ -233,6 +234,7 @@ class ChartView:
             "error": counts.error.tolist(),
             "half": half.tolist(),
             "small": small.tolist(),
+            "basis": counts.basis or None,
         }
 
     def _count(self, where: Where) -> Record:
@@ -407,6 +409,7 @@ class Conditional(StrictModel):
     error: list[float]
     half: list[float]
     small: list[bool]
+    basis: Basis
 
 
 class Conditionals(StrictModel):
@@ -438,6 +441,7 @@ class ChartAnswer(StrictModel):
     error: list[float] | list[list[float]]
     half: list[float] | list[list[float]]
     small: list[bool] | list[list[bool]]
+    basis: Basis
     selection: SelectionAnswer
     total: NumberAnswer
     cdf: CurveAnswer | None
