@@ -176,7 +176,7 @@ def describe_release(entry: Entry, answerer: Answerer) -> Record:
         "error": {"beta": _BETA, "bound": release.error(_BETA) if release.views else None},
         "report": release.report(_BETA),
         "citation": release.citation(),
-        "links": _links(entry.name),
+        "links": _links(entry.name, table=release.table is not None),
     }
 
 
@@ -206,10 +206,11 @@ def _total(release: Release, answerer: Answerer) -> Record | None:
         return None
 
 
-def _links(name: str) -> Record:
+def _links(name: str, *, table: bool) -> Record:
     base = f"/releases/{quote(name)}"
     ends = {"page": "", "json": ".json", "file": "/file"}
     ends |= {"report": "/report.txt", "citation": "/citation.bib"}
+    ends |= {"dependence": "/dependence"} if table else {}
     return {what: base + end for what, end in ends.items()}
 
 

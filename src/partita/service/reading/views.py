@@ -452,6 +452,21 @@ class ChartAnswer(StrictModel):
     links: dict[str, str]
 
 
+class DependenceAnswer(StrictModel):
+    """How far each pair of columns is from independence, by the model of a table release."""
+
+    columns: list[str] = Field(examples=[["age", "work"]])
+    matrix: list[list[float]] = Field(
+        examples=[[[0.0, 0.48], [0.48, 0.0]]],
+        description="the share of rows that would have to change for two columns to be independent; "
+        "0 on the diagonal",
+    )
+    basis: list[list[Basis]] = Field(
+        examples=[[["measured", "inferred"], ["inferred", "measured"]]],
+        description="what answers about just these two columns rest on",
+    )
+
+
 def view_routes(catalogue: Catalogue, replies: Replies, answerer: Answerer) -> APIRouter:
     """The charts of a release; the page has the same address without `.json`."""
     router = APIRouter(prefix="/releases/{name}", tags=["views"], responses=ERRORS)
@@ -483,7 +498,28 @@ def view_routes(catalogue: Catalogue, replies: Replies, answerer: Answerer) -> A
             headers=attachment(f"{name}.view.csv"),
         )
 
+    @router.get(
+        "/dependence",
+        operation_id="dependence",
+        summary="How far columns depend on each other",
+        response_model=DependenceAnswer,
+    )
+    async def dependence(request: Request, name: Name) -> Response:
+        entry = await catalogue.ready(name)
+        work, limits = WorkEstimate(entry.facts).dependence(), answerer.limits
+
+        def make() -> Record:
+            check_work(work, limits)
+            return _dependence_record(entry.opened)
+
+        return await replies.json(request, entry, make, small=lambda: work <= limits.small_work, fixed=True)
+
     return router
+
+
+def _dependence_record(release: Release) -> Record:
+    found = release.dependence()
+    return {"columns": found.columns, "matrix": found.values.tolist(), "basis": found.bases}
 
 
 def _check_work(entry: Entry, asking: ChartRequest, answerer: Answerer) -> ChartView:

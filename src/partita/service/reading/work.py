@@ -71,6 +71,7 @@ _REGION_NUMBERS: Final = 30
 _SUM: Final = 4  # a variance is made of a few answers
 _QUERY: Final = 20  # each answer to a published query
 _VALUE: Final = 5  # each made-up value: synthesize
+_PAIR: Final = 1_200  # the dependence of two columns; 1,150 in a table of 8 columns, 350 to 550 in one of 24
 
 _TWENTIETHS: Final = 20  # values of a cdf that names none
 _BINS: Final = 12  # bins of a histogram that names no number
@@ -184,6 +185,11 @@ class WorkEstimate:
         if isinstance(view, View):
             return _LINE_ANSWER + self.facts.numbers(view) // _LINE_NUMBERS
         return self._boxes(view, where) * (_CURVE + self.facts.numbers(view) // _CURVE_NUMBERS)
+
+    def dependence(self) -> int:
+        """The work of the dependence of all pairs of columns; 0 if the release has no model of them."""
+        view = self.facts.release.table
+        return 0 if view is None else _PAIR * math.comb(len(view.columns), 2)
 
     def _region(self, columns: Iterable[str], where: Where) -> int:
         view = self._view(columns, where)
