@@ -203,7 +203,7 @@ def _share_beta(answers: Sequence[Answer], beta: float) -> tuple[tuple[float, ..
 
 BASES: Final = {
     "": None,
-    "measured": "measured: noisy counts of just these columns",
+    "measured": "measured: noisy counts of just what is asked for",
     "inferred": "inferred: a model of pairs of columns, in which these two were not counted together",
     "order 3+": "order 3+: a model of pairs of columns, which may miss how three or more go together",
 }

@@ -2,7 +2,8 @@
 
 import { download, get } from "./api.js";
 import { Axis, count, plusMinus } from "./axis.js";
-import { div, facts, h, here, p, section, show, snippet } from "./dom.js";
+import { div, facts, fill, h, here, p, section, show, snippet } from "./dom.js";
+import { triangle } from "./matrix.js";
 import { Frame, bars, binned } from "./plot.js";
 import { promise, short } from "./words.js";
 
@@ -45,9 +46,10 @@ export async function release(name) {
   const base = `/releases/${name}`;
   here([[name, base]], `${base}.json`);
   const about = await get(`${base}.json`), { columns, views, dataset, day, version, total, report, citation } = about;
+  const matrix = dependent(base, about.links.dependence); // asked for first: pictures of many columns wait in a queue
   show(h("h1", name),
     p("lead", `${total ? `About ${count(total.value)} rows (${plusMinus(total.half)})` : "Published"}${dataset ? ` of the dataset ${dataset}` : ""}, made on ${day} with Partita ${version}.`),
-    columns.length > 0 && section("Look at it", h("ul", { class: "cards" }, columns.map((column) => picture(base, column))), together(base, views)),
+    columns.length > 0 && section("Look at it", h("ul", { class: "cards" }, columns.map((column) => picture(base, column))), matrix, together(base, views)),
     promised(about.guarantee, about),
     section("How it was made", facts(making(about))),
     section("Take it with you",
@@ -66,8 +68,15 @@ function picture(base, column) {
     p("fine", axis.category ? list(column.labels.slice(0, 20)) : axis.span([0, axis.size - 1]))));
 }
 
+/** A place for the matrix of a table release, which comes later. */
+function dependent(base, link) {
+  const place = h("div");
+  if (link) get(link).then((found) => fill(place, triangle(base, found)), ({ message }) => fill(place, p("warn", `Which columns depend on each other is not known: ${message}`)));
+  return link && place;
+}
+
 function together(base, views) {
-  const pairs = views.filter(({ view, columns }) => view === columns.join(" x ")).flatMap(({ columns }) => columns.flatMap((x, place) => columns.slice(place + 1).map((y) => new URLSearchParams({ x, y }).toString())));
+  const pairs = views.filter(({ view, columns, mechanism }) => mechanism !== "graph" && view === columns.join(" x ")).flatMap(({ columns }) => columns.flatMap((x, place) => columns.slice(place + 1).map((y) => new URLSearchParams({ x, y }).toString())));
   return pairs.length > 0 && [h("p", "Together, as heat maps:"), h("ul", { class: "chips" }, pairs.map((query) =>
     h("li", h("a", { href: `${base}/view?${query}` }, [...new URLSearchParams(query).values()].join(" and ")))))];
 }

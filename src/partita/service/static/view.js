@@ -6,6 +6,7 @@ import { Brush } from "./brush.js";
 import { button, div, facts, fill, fitted, h, here, p, s, say, section, settled, show, snippet, table } from "./dom.js";
 import { frames, heat, legend } from "./heat.js";
 import { Frame, along, bars, binned, ceiling, cumulative, grid } from "./plot.js";
+import { evidence } from "./words.js";
 
 const FROM = ["from", "y_from"], TO = ["to", "y_to"], ENDS = ["from", "to"];
 const SHARES = { 0.25: "A quarter", 0.5: "Half", 0.75: "Three quarters" };
@@ -96,7 +97,7 @@ class View {
     if (!main) return;
     fill(this.under, y ? heat(this.frames, this.axes, seen, ranges)
       : [grid(main, 0, ceiling(seen)), bars(main, x, this.bins[0], seen, ranges?.[0]), along(main, x)]);
-    fill(this.note, y && legend(seen), noisy > 0 && p("fine",
+    fill(this.note, evidence(seen.basis), y && legend(seen), noisy > 0 && p("fine",
       `In ${count(noisy)} of ${count(small.length)} ${y ? "fields" : "bins (grey)"} the noise is as large as the count.`));
   }
 
@@ -133,11 +134,11 @@ class View {
     this.asking = false;
   }
 
-  fillCount({ value, half, interval: { low, high }, small }) {
+  fillCount({ value, half, interval: { low, high }, small, basis }) {
     this.count.classList.remove("stale");
     fill(this.count, h("h2", this.ranges ? "Rows in the selection" : "All rows"), p("big", h("strong", count(value)), plusMinus(half)),
       h("p", `Between ${count(Math.floor(low))} and ${count(Math.ceil(high))} with ${percent(this.confidence)} confidence.`),
-      small && p("warn", "Noise dominates: the error is as large as the count."));
+      small && p("warn", "Noise dominates: the error is as large as the count."), evidence(basis));
     say(`${count(value)} rows, ${plusMinus(half).replace("±", "plus or minus")}${small ? ", noise dominates" : ""}`);
   }
 

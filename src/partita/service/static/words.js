@@ -1,6 +1,7 @@
 // What a guarantee means, in words for everybody.
 
 import { percent, ratio, written } from "./axis.js";
+import { p } from "./dom.js";
 
 const WEAK = 5, ANY = 2 ** 53;
 
@@ -17,6 +18,15 @@ function factor(epsilon) {
   const power = 10 ** (2 - Math.floor(Math.log10(Math.exp(epsilon))));
   return written(Math.ceil(Math.exp(epsilon) * power) / power, 2);
 }
+
+const EVIDENCE = {
+  measured: "Measured: noisy counts of just what is asked for.",
+  inferred: "Inferred: a model of pairs of columns, in which these two were not counted together.",
+  "order 3+": "Inferred: a model of pairs of columns, which may miss how three or more go together.",
+};
+
+/** What an answer rests on, if the release can tell. */
+export const evidence = (basis) => basis && p("fine evidence", EVIDENCE[basis]);
 
 export const short = (guarantee) => (guarantee ? `ε = ${guarantee.epsilon} for ${unit(guarantee)}` : "no guarantee");
 
