@@ -32,9 +32,9 @@ class Answer:
     the guaranteed bounds. Neither goes below `least`. What is not asked for is not computed. `kurtosis` is
     the excess kurtosis of the noise, where that is known and the normal model would be too narrow.
 
-    `basis` says what the value rests on, where a release can tell: "measured" on noisy counts of just
-    these columns, "inferred" from a model of pairs of columns, "order 3+" from a model of pairs where
-    three or more columns interact. It is empty where every answer is measured.
+    `basis` says what the value rests on, where a release can tell: "measured" on noisy counts of just what
+    is asked for, "inferred" by a model from counts of something else, "order 3+" by a model of pairs where
+    three or more columns may interact. It is empty where every answer is measured.
 
     Answers of independent noise can be added. They cannot be subtracted: two answers of one release
     share their noise, so ask `release.difference`, which knows how much of it cancels.
@@ -160,7 +160,7 @@ class Answers:
     """Many values at once, in a row or in a table of two columns.
 
     `np.asarray` gives them, and `error` their standard errors, made when first asked for. `basis` says what
-    all of them rest on, as it does for `Answer`.
+    all of them rest on, as it does for `Answer`; it is empty where that differs from value to value, too.
     """
 
     values: Floats
@@ -204,8 +204,8 @@ def _share_beta(answers: Sequence[Answer], beta: float) -> tuple[tuple[float, ..
 BASES: Final = {
     "": None,
     "measured": "measured: noisy counts of just what is asked for",
-    "inferred": "inferred: a model of pairs of columns, in which these two were not counted together",
-    "order 3+": "order 3+: a model of pairs of columns, which may miss how three or more go together",
+    "inferred": "inferred: by a model, as nothing was counted of just what is asked for",
+    "order 3+": "order 3+: by a model of pairs of columns, which may miss how three or more go together",
 }
 """What an answer may rest on, the best first, each in words."""
 

@@ -80,8 +80,8 @@ _ERROR: Final = "the standard error, by a calibrated model and not a guarantee; 
 Basis: TypeAlias = Annotated[
     Literal["measured", "inferred", "order 3+"] | None,
     Field(
-        description="what the answer rests on: noisy counts of just these columns, a model of pairs in which "
-        "these two were not counted together, or one of three or more columns; only for table releases"
+        description="what the answer rests on, where the release can tell: noisy counts of just what is "
+        "asked for, a model, or a model of pairs for three or more columns"
     ),
 ]
 

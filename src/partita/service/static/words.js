@@ -21,8 +21,8 @@ function factor(epsilon) {
 
 const EVIDENCE = {
   measured: "Measured: noisy counts of just what is asked for.",
-  inferred: "Inferred: a model of pairs of columns, in which these two were not counted together.",
-  "order 3+": "Inferred: a model of pairs of columns, which may miss how three or more go together.",
+  inferred: "Inferred by a model: nothing was counted of just what is asked for.",
+  "order 3+": "Inferred by a model of pairs of columns, which may miss how three or more go together.",
 };
 
 /** What an answer rests on, if the release can tell. */
