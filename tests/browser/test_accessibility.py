@@ -37,10 +37,13 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["overview", "release", "range", "rectangle", "stream", "family"])
+@pytest.mark.parametrize(
+    "name", ["overview", "release", "range", "rectangle", "table", "pair", "stream", "family"]
+)
 def test_axe_finds_nothing(opened: Open, axe: str, name: str, scheme: str) -> None:
     """No violation of any impact."""
     page = opened(color_scheme=scheme).go(PAGES[name])
+    page.wait_for_load_state("networkidle" if name == "table" else "load")
     page.wait_for_timeout(300)
     page.evaluate(axe)
     found = page.evaluate(

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from .conftest import Open
 from .looking import DESK, PHONE
-from .world import PEOPLE
+from .world import PEOPLE, TABLE
 
 pytestmark = pytest.mark.browser
 
@@ -21,6 +21,8 @@ PAGES = {
     "dates": f"{VIEW}?x=visited",
     "labels": f"{VIEW}?x=region",
     "rectangle": f"{VIEW}?x=age&y=salary&where=age+between+30+and+50+and+salary+between+20000+and+40000",
+    "table": f"/releases/{TABLE}",
+    "pair": f"/releases/{TABLE}/view?x=age&y=town",
     "stream": "/streams/door",
     "family": "/streams/wards",
 }

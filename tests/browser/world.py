@@ -1,4 +1,4 @@
-"""A public folder to look at: people of two ages and five regions, a broken file, and two streams."""
+"""A public folder to look at: people of two ages and five regions, a table, a broken file, two streams."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 import partita as pt
 from partita.trusted.durable.open import open_counter, open_family
 from partita.trusted.durable.stream import DurableCounter
+from tests.table_releases import table_release
 
 PEOPLE = "people-2026"
+TABLE = "table"
 REGIONS = ["Lazio", "Liguria", "Puglia", "Sicily", "Veneto"]
 ROWS = 20_000
 PERIODS = 40
@@ -34,6 +36,7 @@ def made_world(folder: Path) -> World:
     secret.mkdir()
     release = _people()
     release.save(public / f"{PEOPLE}.release.parquet")
+    table_release().save(public / f"{TABLE}.release.parquet")
     (public / "damaged.release.parquet").write_bytes(b"PAR1 and no more")
     _wards(public, secret)
     return World(public, release, _door(public, secret))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from html.parser import HTMLParser
 from typing import Any, Final
@@ -10,13 +11,16 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.html import Html, bars, card, field, grid, number, plus_minus, shortlist, span, whisker
+from partita.html import Html, bars, card, field, grid, number, plus_minus, shortlist, span, triangle, whisker
 from partita.public.release import Release
+from tests.table_releases import DOMAINS, table_release
 
 VOID: Final = {"rect", "line", "circle"}
-HARMLESS: Final = {"div", "b", "table", "thead", "tbody", "tr", "th", "td", "span", "svg"} | VOID
+HARMLESS: Final = {"div", "b", "table", "thead", "tbody", "tr", "th", "td", "span"} | {
+    "svg", "g", "text", "title"
+} | VOID  # fmt: skip
 ATTRIBUTES: Final = {"style", "role", "aria-hidden", "width", "height", "viewbox", "fill", "stroke"} | {
-    "stroke-width", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r"
+    "stroke-width", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "aria-label", "font-size"
 }  # fmt: skip
 
 
@@ -88,6 +92,26 @@ def test_everything_that_a_release_answers_can_be_shown(release: Release) -> Non
     assert all(map(shown, answers))
     assert hostile in shown(release.histogram(hostile))
     assert hostile in shown(release.quantile(hostile, 0.5))
+
+
+def test_a_table_release_shows_which_columns_depend_on_each_other() -> None:
+    """The release, its view and the dependence itself have a field for each pair, which says what it is."""
+    release = table_release()
+
+    for thing in (release, *release.views, release.dependence()):
+        assert "age and pay: 0.62, measured" in shown(thing)
+        assert thing._repr_html_().count("<title>") == math.comb(len(DOMAINS), 2)
+
+
+def test_names_in_a_matrix_are_text() -> None:
+    """Names and words that look like code are escaped, and so is the label of the picture."""
+    hostile = "<script>alert('&\"')</script>"
+    made = triangle(
+        ["a", hostile], lambda i, j: 9.0, lambda i, j: True, lambda i, j: hostile, label=hostile, note=hostile
+    )
+
+    assert text_of(made).count(hostile) == 3
+    assert 'fill="rgba(76, 120, 168, 1.00)"' in made
 
 
 def test_answers_to_queries_can_be_shown(asked: Release) -> None:
