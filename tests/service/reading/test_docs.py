@@ -6,6 +6,8 @@ import io
 import json
 import re
 import shlex
+import shutil
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +19,24 @@ import httpx
 import pytest
 
 from partita.public.release import Release
+from tests.table_releases import table_release
 
-from .conftest import Client
+from .conftest import Client, served
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "service-api.md").read_text()
 HOST = "http://localhost:8000"
 BLOCKS = re.findall(r"```(sh|json)\n(.*?)```", PAGE, re.DOTALL)
 COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def client(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of the shelf with a table release beside, as on the page."""
+    folder = shutil.copytree(shelf, tmp_path_factory.mktemp("page") / "folder")
+    table_release().save(folder / "census.release.parquet")
+    client = Client(served(folder))
+    yield client
+    client.close()
 
 
 def curl(client: Client, line: str) -> httpx.Response:
@@ -58,7 +71,7 @@ def test_what_is_shown_has_the_shape_of_what_comes_back(client: Client) -> None:
 
     for command, answer in shown:
         assert shape(json.loads(answer)) == shape(curl(client, command.strip()).json()), command
-    assert len(shown) == 4
+    assert len(shown) == 6
 
 
 def shape(value: Any) -> Any:
