@@ -84,7 +84,7 @@ def round_rows(expected: Floats) -> Ints:
     """Expected counts, or limits of misses, in whole rows: clipped, so that sums of misfits fit in 64 bits.
 
     >>> round_rows(np.array([-3.2, 0.7, 1e30])).tolist()
-    [-3, 1, 288230376151711744]
+    [-3, 1, 384307168202282304]
     """
     most = _MOST_ROWS // max(1, expected.size)
     return np.rint(np.clip(expected, -most, most)).astype(np.int64)

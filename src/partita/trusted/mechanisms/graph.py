@@ -21,7 +21,7 @@ from partita.public.boxes.grid import MOST_CELLS, GridRelease
 from partita.public.boxes.plan import Recipe
 from partita.public.tables.audits import CELLS, FINE, TRIPLES, Audit, AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
-from partita.public.tables.graph import Look, TableGraphRelease
+from partita.public.tables.graph import MisfitLook, TableGraphRelease
 from partita.public.tables.model import Columns, all_pairs, find_cliques, join_bins
 from partita.public.tables.plan import (
     BINS_TOGETHER,
@@ -298,10 +298,10 @@ class _Selection:
     rows: _Rows
     shares: Shares
     together: tuple[Columns, ...]
-    looks: list[Look] = field(default_factory=list)
+    looks: list[MisfitLook] = field(default_factory=list)
     choosing: Fraction = Fraction(0)
 
-    def run(self, fit: TableFit) -> tuple[TableFit, tuple[Look, ...], Fraction]:
+    def run(self, fit: TableFit) -> tuple[TableFit, tuple[MisfitLook, ...], Fraction]:
         """A cover of small columns, sets that were asked for, a spanning tree, and later pairs."""
         part = self.shares.pairs
         if self.shares.cover:
@@ -422,7 +422,7 @@ class _Selection:
             misfits.append(self.rows.misfit(pair, groups, guess))
             cells += guess.size
         noisy, scale = self.rows.sum_up(misfits, self.shares.look)
-        self.looks.append(Look(len(pairs), noisy, scale))
+        self.looks.append(MisfitLook(len(pairs), noisy, scale))
         return count_carried(noisy / len(pairs), cells / len(pairs), float(part * self._rate))
 
     @property
