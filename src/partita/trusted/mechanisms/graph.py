@@ -192,13 +192,9 @@ def _check_together(together: object, columns: int) -> tuple[Columns, ...]:
     found = []
     for each in listed:
         given = list(each) if isinstance(each, list | tuple) else []
-        numbers = tuple(sorted(set(given)))
-        fits = (
-            len(numbers) >= 2
-            and len(numbers) == len(given)
-            and all(type(n) is int and 0 <= n < columns for n in numbers)
-        )
-        if not fits:
+        known = all(type(number) is int and 0 <= number < columns for number in given)
+        numbers = tuple(sorted(set(given))) if known else ()
+        if len(numbers) < 2 or len(numbers) != len(given):
             rule, fix = "must be sets of two or more columns", "pass for example [(0, 1), (2, 3)]"
             raise InvalidParameter("together", rule, given=each, fix=fix)
         found.append(numbers)
