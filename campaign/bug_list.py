@@ -427,7 +427,7 @@ BOXES: Final = (
         "grids follow the true total",
         "trusted/mechanisms/graph.py",
         "groups = fit.grid(columns, float(each * self.budget.rate))",
-        "groups = fit.grid(columns, float(each * self.budget.rate) * (0.01 + self.points.total % 2))",
+        "groups = fit.grid(columns, float(each * self.budget.rate) * (0.01 + 99 * (self.points.total % 2)))",
         "tests/trusted/mechanisms/test_graph_privacy.py::test_the_planted_bugs_are_what_is_caught",
     ),
     Bug(
