@@ -100,7 +100,8 @@ def test_the_default_for_many_columns_is_a_model(columns: list[Any]) -> None:
 @pytest.mark.parametrize("mechanism", ["Grid", "tree", 7, None], ids=str)
 def test_an_unknown_name_for_boxes_is_refused_with_the_list(mechanism: Any) -> None:
     """Mechanisms for one column are not on it."""
-    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of graph, grid, .*spending-boxes"):
+    rule = r"mechanism must be 'auto' or one of graph, grid, .*spending-boxes"
+    with pytest.raises(InvalidParameter, match=rule):
         choose_boxes(PAIR, epsilon=1, mechanism=mechanism)
 
 

@@ -128,7 +128,7 @@ def some_boxes(axes: tuple[Axis, ...], count: int = 60) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", sorted(box_mechanisms()))
 def test_of_boxes(name: str) -> None:
-    """`count` and `counts` agree to the last digit on every kind of box but those of the paper and of a model."""
+    """`count` and `counts` agree to the last digit on every box, or nearly so (the paper, a model)."""
     release = box_release(name)
     lows, highs = some_boxes(release.axes)
 

@@ -98,7 +98,7 @@ def test_a_fit_to_exact_tables_has_these_tables() -> None:
     _, whole = _model(4)
     start = TableModel.independent([_marginal(whole, (c,)) for c in range(5)], 100.0)
     exact = [NoisyTable(q, (None,) * len(q), _marginal(whole, q), 1e-4) for q in CHAIN]
-    fitted = start.fitted(exact, CHAIN)
+    fitted = start.fitted(exact, CHAIN, 100.0)
 
     for clique in CHAIN:
         assert fitted.table(clique) == pytest.approx(_marginal(whole, clique), abs=0.3)

@@ -63,7 +63,7 @@ def test_without_noise_views_and_tables_are_exact() -> None:
     release = TableGraph(axes=MIXED, epsilon=20).release(points, noise=ZeroNoise())
     every = points.spread()
 
-    assert release.total == points.total
+    assert release.fit.total == points.total
     for column, view in enumerate(release.fit.views):
         others = tuple(each for each in range(3) if each != column)
         assert view.parts().series["noisy"].tolist() == every.sum(axis=others).tolist()
@@ -164,7 +164,7 @@ def test_every_scale_that_is_drawn_is_told(axes: Sequence[Axis]) -> None:
     """All noise belongs to the total, a view, a table, a choice, a look or an audit."""
     recorder = RecordingNoise(tape_noise(EndlessTape(1)))
     release = TableGraph(axes=axes, epsilon=1).release(_points(axes, 3000), noise=recorder)
-    told = [release.total_scale, *(cast(Any, view).scale for view in release.fit.views)]
+    told = [release.fit.scale, *(cast(Any, view).scale for view in release.fit.views)]
     told += [table.scale for table in release.fit.tables]
     told += [look.scale for look in release.looks] + [audit.scale for audit in release.audits]
     choices = list(recorder.scales)
