@@ -29,6 +29,7 @@ SLOW: Final = frozenset(
         "Partition",
         "ProjectedLaplace",
         "RankBoxes",
+        "TableGraph",
         "ViewedBoxes",
     }
 )

@@ -18,6 +18,7 @@ from partita import (
     RankBoxes,
     Rectangles,
     SpendingBoxes,
+    TableGraph,
     ViewedBoxes,
 )
 
@@ -47,6 +48,12 @@ def viewed_boxes(trials: int) -> Distance:
     """A category with a view beside the tree over boxes, on cells like those of the tree."""
     axes = [Axis(size=16, labels=True), Axis(size=16)]
     return _largest("viewed_boxes", ViewedBoxes(axes=axes, epsilon=1), trials)
+
+
+def graph(trials: int) -> Distance:
+    """Views, pairs and a model, on cells like those of the default; it is made for more columns."""
+    axes = [Axis(size=8, labels=True), Axis(size=8), Axis(size=8)]
+    return _largest("graph", TableGraph(axes=axes, epsilon=1), trials // _SLOW)
 
 
 def paper_rectangles(trials: int) -> Distance:
@@ -96,7 +103,7 @@ def _errors(mechanism: Any, trials: int) -> Any:
 
 def _answers(released: Any, lows: NDArray[np.uint64], highs: NDArray[np.uint64]) -> NDArray[np.float64]:
     """What the release says. Answers of a pruned tree of trees, or of views beside boxes, do not add up."""
-    if released.kind in ("rectangles-paper", "viewed-boxes"):
+    if released.kind in ("graph", "rectangles-paper", "viewed-boxes"):
         return np.asarray(released.counts(lows, highs))
     widths = [axis.width for axis in released.axes]
     cells = np.indices(widths).reshape(len(widths), -1).T.astype(np.uint64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
@@ -20,6 +21,7 @@ from partita import (
     RankBoxes,
     Rectangles,
     SpendingBoxes,
+    TableGraph,
     ViewedBoxes,
 )
 from scripts.pictures.style import BLUE, FAINT, GREEN, ORANGE, canvas, fixed_noise
@@ -88,6 +90,47 @@ def viewed_boxes() -> Any:
     drawn.set(xlabel="labels, in no order", ylabel="rows", xticks=[])
     drawn.legend()
     return figure
+
+
+def graph() -> Any:
+    """How far each pair of columns is from independence: in the rows, in the model, and what was measured."""
+    figure, (secret, public) = canvas(columns=2, height=3.1)
+    axes = [Axis(size=size, labels=size < 9) for size in (30, 6, 12, 4, 20, 8, 3, 9)]
+    people = Points.from_rows(_dependent(axes, 20_000), axes=axes)
+    released = TableGraph(axes=axes, epsilon=1).release(people, noise=fixed_noise())
+    for drawn, table, title in (
+        (secret, _dependence(people, released.fit.bins), "secret"),
+        (public, released.dependence, f"released; dots: {len(released.fit.pairs)} pairs were measured"),
+    ):
+        shown = drawn.imshow(table, cmap="Purples", vmin=0.0, vmax=0.6)
+        drawn.set(title=title, xlabel="column", ylabel="column", xticks=range(8), yticks=range(8))
+    for one, other in sorted(released.fit.pairs):
+        public.plot([other, one], [one, other], ".", color=ORANGE, linestyle="none")
+    figure.colorbar(shown, ax=[secret, public], label="distance from independence")
+    return figure
+
+
+def _dependent(axes: list[Axis], people: int) -> NDArray[np.uint64]:
+    """Each column follows the one before it, more or less."""
+    number = np.arange(people)
+    column, places = (number * 0.7548776662466927) % 1.0, []
+    for place, axis in enumerate(axes):
+        fresh = (number * (0.5698402909980532 + 0.0317 * place)) % 1.0
+        column = np.where(number * (place + 3) % 10 < 6, column, fresh)
+        places.append(np.minimum(column * axis.size, axis.size - 1).astype(np.uint64))
+    return np.stack(places, axis=1)
+
+
+def _dependence(people: Points, bins: Any) -> NDArray[np.float64]:
+    """Half of the distance of each pair to independent columns, as a share of all rows."""
+    number = len(bins)
+    found = np.zeros((number, number))
+    for one, other in combinations(range(number), 2):
+        (counts,) = people.tables([(one, other)], bins)
+        share = counts / counts.sum()
+        even = np.multiply.outer(share.sum(axis=1), share.sum(axis=0))
+        found[one, other] = found[other, one] = np.abs(share - even).sum() / 2
+    return found
 
 
 def paper_rectangles() -> Any:

@@ -55,6 +55,7 @@ PAGES = {
     local.LROracle: "local_oracles",
     local.SQOracle: "local_oracles",
     partita.ComposedTruncation: "composition",
+    partita.TableGraph: "graph",
 }
 """The pages of tools that are not named like their class."""
 PAGES = {

@@ -36,6 +36,8 @@ WITH_ONE_IMPORTER = {
     "partita.pan.file": "the file format of sketches",
     "partita.pan.registers": "a mechanism",
     "partita.public.file_parquet": "the bytes of a release file, without its meaning",
+    "partita.public.tables.file": "how a table release is read from a file of anybody",
+    "partita.public.tables.synthesis": "synthetic rows of a table, loaded if they are asked for",
     "partita.publish.plan": "`partita plan`, which loads no data",
     "partita.service.process": "starts the processes of the service",
     "partita.trusted.sources.postgres": "one file for each kind of source",

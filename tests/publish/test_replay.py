@@ -27,6 +27,7 @@ SLOW = {
     "PaperRectangles",
     "RankBoxes",
     "Rectangles",
+    "TableGraph",
     "ViewedBoxes",
 }
 TEETH = {

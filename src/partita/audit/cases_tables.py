@@ -169,6 +169,8 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         _box_world("RankBoxes", square, (0, 1, 2), slow=True),
         _box_world("RankBoxes", (_TWO, _LABELS), (0, 0, 1), slow=True, plain=(1,)),
         _box_world("RankBoxes", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True),
+        _box_world("TableGraph", square, (0, 1, 2), slow=True),
+        _box_world("TableGraph", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True),
     ):
         yield from coupled_cases(world, depth, more)
     grid = _box_world("GridCounts", (_TWO, Axis(size=1)), (1, 2, 3), protected=EVERYBODY[:2])

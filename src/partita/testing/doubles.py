@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
-from partita.domain.axis import Axis
+from partita.domain.axis import MOST_COLUMNS, Axis
 from partita.errors import InvalidParameter, PartitaError, TapeExhausted
 from partita.trusted.mechanisms import catalogue
 from partita.trusted.noise.hazard import MARGIN, Law
@@ -202,7 +202,7 @@ class Scattered(AxisCounts):
 class ScatteredPoints(PointCounts):
     """Points dealt out to blocks.
 
-    >>> from partita.domain.axis import Axis
+    >>> from partita.domain.axis import MOST_COLUMNS, Axis
     >>> points = Points.from_rows([[3], [0], [3]], axes=[Axis(size=4)])
     >>> ScatteredPoints(points).spread().tolist()
     [1, 0, 0, 2]
@@ -305,7 +305,7 @@ _AXIS_SETTING = _Setting(
 _BOX_SETTING = _Setting(
     parameter="axes",
     shape=_AXES,
-    no_shapes=((), 0, 1.5, "8", True, None, [_SIZE], [Axis(size=2)] * 7),
+    no_shapes=((), 0, 1.5, "8", True, None, [_SIZE], [Axis(size=2)] * (MOST_COLUMNS + 1)),
     data=_points,
     no_data=(
         lambda: Points.from_rows([[_CANARY, 0]], axes=_AXES),

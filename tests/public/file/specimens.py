@@ -70,6 +70,7 @@ DOMAINS: Final[dict[str, Domain]] = {
 }
 
 BOX_MECHANISMS: Final = {
+    "graph": "TableGraph",
     "grid": "GridCounts",
     "rank-boxes": "RankBoxes",
     "rectangles": "Rectangles",
@@ -80,6 +81,7 @@ BOX_MECHANISMS: Final = {
 """The same for releases over several axes."""
 
 BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
+    "graph": (Integer(0, 5), Category(["a", "b", "c"]), Real(0, 20, step="0.01"), Category(["x", "y"])),
     "grid": (Integer(0, 5), Category(["north", "söuth"])),
     "rank-boxes": (Integer(0, 2**16), Category(["a", "b", "c"]), Date("2024-01-01", "2024-01-24")),
     "rectangles": (Integer(0, 9), Category(["a", "b", "c"]), Integer(0, 4)),

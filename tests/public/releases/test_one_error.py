@@ -128,7 +128,7 @@ def some_boxes(axes: tuple[Axis, ...], count: int = 60) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", sorted(box_mechanisms()))
 def test_of_boxes(name: str) -> None:
-    """`count` and `counts` agree to the last digit on every kind of box but those of the paper."""
+    """`count` and `counts` agree to the last digit on every box, or nearly so (the paper, a model)."""
     release = box_release(name)
     lows, highs = some_boxes(release.axes)
 
@@ -137,7 +137,7 @@ def test_of_boxes(name: str) -> None:
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
     ]
 
-    close = 1e-12 if name == "rectangles-paper" else 0.0
+    close = 1e-12 if name in ("graph", "rectangles-paper") else 0.0
     assert release.errors(lows, highs).tolist() == pytest.approx(alone, rel=close, abs=0.0)
 
 

@@ -23,7 +23,7 @@ from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables.fit import TableFit
-from partita.public.tables.model import Columns, all_pairs, join_bins
+from partita.public.tables.model import Columns, all_pairs, join_bins, round_rows
 from partita.public.tables.plan import cut_pieces, join_like, join_neighbours
 from partita.public.tables.sides import ColumnReader
 
@@ -34,6 +34,7 @@ COARSE, FINE, CELLS = 3, 9, 512
 its own cells, or runs of them, and the other one coarse groups: that measures what rows inside bins miss."""
 
 _MOST_PAIRS: Final = 133  # of each class
+_MOST_AUDITED_CELLS: Final = 2**14  # of a category: all tables of such pairs are counted at once
 _MOST_TRIPLES: Final = 60
 _LISTED_TRIPLES: Final = 10_000  # triples are chosen among the first of these
 _STRONG_PART: Final = 4  # a quarter of all pairs that are not measured counts as strong
@@ -105,7 +106,8 @@ class AuditPlan:
         Columns with an even number are counted in cells, the others in groups: the rows are read once.
         """
         columns, parity = range(len(self.fit.bins)), self._celled_parity
-        joined = [c for c in columns if c % 2 == parity and self.fit.axes[c].size > self.fit.sizes[c]]
+        celled = [c for c in columns if c % 2 == parity and self.cell_bins[c].number <= _MOST_AUDITED_CELLS]
+        joined = [c for c in celled if self.fit.axes[c].size > self.fit.sizes[c]]
         pairs = [(column, other) for column in joined for other in columns if other % 2 != parity]
         return pairs[:: max(1, -(-len(pairs) // _MOST_PAIRS))]
 
@@ -179,9 +181,8 @@ class AuditPlan:
             part = np.clip(expected.sum(axis=others) / self.fit.rows, 0.0, 1.0)
             shares = np.multiply.outer(shares, part)
             unit = np.multiply.outer(unit, np.sqrt(part * (1 - part)))
-        guess = np.rint(expected).astype(np.int64)
         noise = self._noise(columns, groups) if all(group is not None for group in groups) else 0.0
-        return AuditTable(columns, groups, guess, shares, self.fit.rows * unit, noise)
+        return AuditTable(columns, groups, round_rows(expected), shares, self.fit.rows * unit, noise)
 
     def _noise(self, columns: Columns, groups: Sequence[Ints | None]) -> float:
         """The mean absolute noise of a table, summed over its cells, if measured tables tell it without bias.
@@ -285,7 +286,7 @@ class Audit:
 
     def excess_limits(self, tables: Sequence[AuditTable]) -> list[Ints]:
         """For each table, the misses beyond which the tail begins: twice their mean."""
-        return [np.rint(2 * self.mean * table.unit).astype(np.int64) for table in tables]
+        return [round_rows(2 * self.mean * table.unit) for table in tables]
 
 
 class SideShares(NamedTuple):

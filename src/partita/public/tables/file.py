@@ -254,12 +254,12 @@ def _check_tree(tree: JunctionTree) -> None:
 
 
 def _read_looks(reader: PartsReader) -> Iterator[Any]:
-    from partita.public.tables.graph import Look
+    from partita.public.tables.graph import MisfitLook
 
     for given in _listed(reader, "looks", _MOST_LISTED):
         match given:
             case [int(number), int(noisy), str(scale)] if number > 0:
-                yield Look(number, noisy, _scale(scale, "looks"))
+                yield MisfitLook(number, noisy, _scale(scale, "looks"))
             case _:
                 raise damaged("looks", "must have a number of pairs, a noisy sum and a scale")
 

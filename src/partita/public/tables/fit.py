@@ -22,7 +22,15 @@ from partita.public.axis.curve import Curve
 from partita.public.bounds import laplace_variance
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
-from partita.public.tables.model import Columns, NoisyTable, TableModel, all_pairs, find_cliques, join_bins
+from partita.public.tables.model import (
+    Columns,
+    NoisyTable,
+    TableModel,
+    all_pairs,
+    find_cliques,
+    join_bins,
+    round_rows,
+)
 from partita.public.tables.plan import (
     bin_counts,
     bin_masses,
@@ -137,7 +145,7 @@ class TableFit:
     def guess(self, columns: Columns, groups: Sequence[Ints | None]) -> Ints:
         """What the model expects of a table, in whole rows."""
         expected: Floats = join_bins(self.model.table(columns), groups)
-        return np.rint(expected).astype(np.int64)
+        return round_rows(expected)
 
     def fits(self, sets: Iterable[Columns]) -> bool:
         """Whether a model can hold these sets of columns beside all pairs that it holds."""

@@ -25,7 +25,14 @@ from partita.public.boxes.plan import Corners
 from partita.public.tables.audits import MEASURED, STRONG, WEAK, Audit, AuditPlan, ErrorModel, SideShares
 from partita.public.tables.fit import TableFit
 from partita.public.tables.model import Columns, TableModel, all_pairs
-from partita.public.tables.sides import ColumnReader, Product, Side, find_constrained, join_terms, whole_bins
+from partita.public.tables.sides import (
+    BoxSide,
+    ColumnReader,
+    RunProduct,
+    find_constrained,
+    join_terms,
+    whole_bins,
+)
 
 _MOST_DENSE: Final = 3  # columns whose whole table is made for many boxes; more are contracted one by one
 _MOST_TABLES: Final = 2048  # tables of the model that stay in memory
@@ -34,7 +41,7 @@ FIXED: Final = 2**10
 """Counts of the model are stored in units of one over this."""
 
 
-class Look(NamedTuple):
+class MisfitLook(NamedTuple):
     """A noisy sum of the misfits of some pairs, which one row changes by at most `number`."""
 
     number: int
@@ -59,7 +66,7 @@ class TableGraphRelease(BoxRelease):
 
     axes: tuple[Axis, ...] = field(init=False)
     fit: TableFit
-    looks: tuple[Look, ...]
+    looks: tuple[MisfitLook, ...]
     choosing: Fraction
     audits: tuple[Audit, ...]
     strong: frozenset[tuple[int, int]]
@@ -174,7 +181,7 @@ class TableGraphRelease(BoxRelease):
         """How each column is read."""
         return [ColumnReader.of_fit(self.fit, column) for column in range(len(self.axes))]
 
-    def _answer(self, product: Product) -> Answer:
+    def _answer(self, product: RunProduct) -> Answer:
         """How many rows lie in some runs of every column that is asked for."""
         sides = {column: self.readers[column].side(runs) for column, runs in product.runs.items()}
         if not sides:
@@ -197,7 +204,7 @@ class TableGraphRelease(BoxRelease):
         combined = Answer.combined([*(view.answer(view.everything) for view in self.fit.views), total])
         return Answer(self.fit.rows, lambda: self.fit.rows_error, combined.bounds, 0.0, "measured")
 
-    def _error(self, sides: Mapping[int, Side], value: float) -> float:
+    def _error(self, sides: Mapping[int, BoxSide], value: float) -> float:
         shares = {
             c: SideShares(
                 *(np.array([each]) for each in (side.share, side.touched, side.alone.error, side.cuts))
@@ -211,7 +218,7 @@ class TableGraphRelease(BoxRelease):
         found = self._misses.deviations(shares, np.array([value]), pairs, self._kind, self.fit)
         return float(found[0])
 
-    def _bounds(self, sides: Mapping[int, Side], beta: float) -> tuple[float, float]:
+    def _bounds(self, sides: Mapping[int, BoxSide], beta: float) -> tuple[float, float]:
         """A box lies in each of its sides, and together they leave out at most what each leaves out."""
         if not all(side.positive for side in sides.values()):
             return -self._most_rows(beta), self._most_rows(beta)

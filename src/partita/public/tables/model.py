@@ -34,6 +34,7 @@ _PATIENCE: Final = 4
 _TINY: Final = 1e-300
 _LEAST_MASS: Final = 1e-9  # rows: a bin with less could never be filled again
 _RAKE_FLOOR: Final = 1e-3  # rows that raking leaves in a bin
+_MOST_ROWS: Final = 2**60  # rows that a model can expect in all cells of a table together
 _LARGEST_LOG: Final = 20.0  # the largest change of a potential in one sweep of raking
 
 
@@ -77,6 +78,16 @@ def join_bins(table: NDArray[Any], groups: Sequence[Ints | None]) -> NDArray[Any
             starts = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
             table = np.add.reduceat(np.take(table, order, axis=axis), starts, axis=axis)
     return table
+
+
+def round_rows(expected: Floats) -> Ints:
+    """Expected counts, or limits of misses, in whole rows: clipped, so that sums of misfits fit in 64 bits.
+
+    >>> round_rows(np.array([-3.2, 0.7, 1e30])).tolist()
+    [-3, 1, 384307168202282304]
+    """
+    most = _MOST_ROWS // max(1, expected.size)
+    return np.rint(np.clip(expected, -most, most)).astype(np.int64)
 
 
 def find_cliques(sizes: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[Columns] | None:

@@ -207,10 +207,11 @@ def project_on_total(values: Floats, total: float) -> Floats:
     >>> project_on_total(np.array([3.0, -1.0, 1.0]), 2.0).tolist()
     [2.0, 0.0, 0.0]
     """
-    falling = np.sort(values)[::-1]
+    below = values - values.max()  # a shift changes nothing, and huge values keep their precision
+    falling = np.sort(below)[::-1]
     above = np.cumsum(falling) - max(total, 1.0)
     last = np.flatnonzero(falling - above / np.arange(1, values.size + 1) > 0)[-1]
-    return np.asarray(np.maximum(values - above[last] / (last + 1), 0.0))
+    return np.asarray(np.maximum(below - above[last] / (last + 1), 0.0))
 
 
 def _fit_pieces(values: Floats, price: float) -> Floats:

@@ -29,7 +29,7 @@ _ONE = np.uint64(1)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Side:
+class BoxSide:
     """Some runs of positions of one column: the weight of each of its bins, and its count by itself.
 
     `share` is the part of the rows, with signs, and `touched` the part that any run holds.
@@ -84,13 +84,13 @@ class ColumnReader:
             return self.weights(positions, positions)
         return self.weights(*cells.spans)
 
-    def side(self, runs: Runs) -> Side:
+    def side(self, runs: Runs) -> BoxSide:
         """The side of some runs."""
         lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
         signs, parts = np.array([run[2] for run in runs], np.float64), self.weights(lows, highs)
         weights, touched = signs @ parts, np.abs(signs) @ parts
         rows = max(float(self.mass.sum()), 1e-9)
-        return Side(
+        return BoxSide(
             weights, float(weights @ self.mass) / rows, float(touched @ self.mass) / rows, self.answer(runs)
         )
 
@@ -195,19 +195,19 @@ def whole_bins(weights: Floats) -> Bools:
 
 @final
 @dataclass(frozen=True)
-class Product:
+class RunProduct:
     """Rows that lie in some runs of each of some columns, added (+1) or taken away (-1)."""
 
     runs: dict[int, Runs]
     sign: int = 1
 
 
-def join_terms(terms: Sequence[BoxTerm], widths: Sequence[int]) -> list[Product]:
+def join_terms(terms: Sequence[BoxTerm], widths: Sequence[int]) -> list[RunProduct]:
     """Boxes put together to few products. A difference along one axis is one product with signed runs.
 
     >>> terms = [BoxTerm((0, 3), (1, 5)), BoxTerm((4, 3), (4, 5)), BoxTerm((0, 3), (0, 5), -1)]
     >>> join_terms(terms, [9, 9])
-    [Product(runs={0: ((1, 1, 1), (4, 4, 1)), 1: ((3, 5, 1),)}, sign=1)]
+    [RunProduct(runs={0: ((1, 1, 1), (4, 4, 1)), 1: ((3, 5, 1),)}, sign=1)]
     """
     added = _products([term for term in terms if term.sign > 0], widths)
     taken = _products([term for term in terms if term.sign < 0], widths)
@@ -215,7 +215,7 @@ def join_terms(terms: Sequence[BoxTerm], widths: Sequence[int]) -> list[Product]
         joined = _subtract(added[0], taken[0], widths)
         if joined is not None:
             return joined
-    return [*(Product(runs) for runs in added), *(Product(runs, -1) for runs in taken)]
+    return [*(RunProduct(runs) for runs in added), *(RunProduct(runs, -1) for runs in taken)]
 
 
 def _products(terms: Sequence[BoxTerm], widths: Sequence[int]) -> list[dict[int, Runs]]:
@@ -238,7 +238,9 @@ def _constrained(runs: Sequence[Sequence[tuple[int, int]]], widths: Sequence[int
     }
 
 
-def _subtract(added: dict[int, Runs], taken: dict[int, Runs], widths: Sequence[int]) -> list[Product] | None:
+def _subtract(
+    added: dict[int, Runs], taken: dict[int, Runs], widths: Sequence[int]
+) -> list[RunProduct] | None:
     """The difference of two products that differ along one axis at most."""
     whole = {axis: ((0, width - 1, 1),) for axis, width in enumerate(widths)}
     differing = [a for a in whole if added.get(a, whole[a]) != taken.get(a, whole[a])]
@@ -250,7 +252,7 @@ def _subtract(added: dict[int, Runs], taken: dict[int, Runs], widths: Sequence[i
     signed = [(low, high + 1, 1) for low, high, _ in added.get(axis, whole[axis])]
     signed += [(low, high + 1, -1) for low, high, _ in taken.get(axis, whole[axis])]
     runs = tuple((first, stop - 1, factor) for first, stop, factor in overlay_runs(signed))
-    return [Product({**added, **taken, axis: runs})]
+    return [RunProduct({**added, **taken, axis: runs})]
 
 
 def find_constrained(lows: UInts, highs: UInts, widths: Sequence[int]) -> Bools:

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, final
 import numpy as np
 
 from partita.arrays import Ints
-from partita.domain.axis import MOST_COLUMNS
+from partita.domain.axis import MOST_COLUMNS, Axis
 from partita.errors import InvalidParameter, check
 from partita.numbers import Converted, freeze, frozen, parameter
 from partita.public.boxes.base import BoxRelease
@@ -21,7 +21,7 @@ from partita.public.boxes.grid import MOST_CELLS, GridRelease
 from partita.public.boxes.plan import Recipe
 from partita.public.tables.audits import CELLS, FINE, TRIPLES, Audit, AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
-from partita.public.tables.graph import Look, TableGraphRelease
+from partita.public.tables.graph import MisfitLook, TableGraphRelease
 from partita.public.tables.model import Columns, all_pairs, find_cliques, join_bins
 from partita.public.tables.plan import (
     BINS_TOGETHER,
@@ -40,6 +40,7 @@ from partita.trusted.mechanisms.base import PartNoise, check_scale
 from partita.trusted.mechanisms.boxes import BoxMechanism, SpendingBoxes
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
+from partita.trusted.tables import MOST_COUNTED
 
 _PLAIN_CELLS: Final = 64  # cells of an ordered column that are always counted one by one
 _PLAIN_ROWS: Final = 1  # rows times epsilon for each cell, from which on they are counted one by one
@@ -47,6 +48,9 @@ _VIEW_BITS: Final = 3
 _VIEW_RECIPE: Final = Recipe(growth="3/2", worth=5, depth_power=1)  # as in the views of rank boxes
 _ROUNDS: Final = 2  # of later pairs: the model is fitted again between them
 _LARGEST_TOTAL: Final = 2**62
+_LARGEST_NOISE: Final = 2**26
+"""No scale is larger than this over the rate: tables that are measured again have at least 2^-25 of epsilon
+each; a sum of 780 misfits has .01 of it, and one of 399 audited misfits an eighth of .04."""
 
 
 @final
@@ -78,11 +82,11 @@ class TableGraph(BoxMechanism):
         freeze(self, together=_check_together(self.together, len(self.axes)))
 
     def _check(self) -> None:
-        smallest = Shares.of(self.axes, float(self.rate), 1)
-        parts = (TOTAL_SHARE, smallest.audits / 8, *smallest.views)
-        for part in parts:
-            check_scale(1 / (part * self.rate), self.epsilon)
+        check_scale(_LARGEST_NOISE / self.rate, self.epsilon)
         check_scale(1 / self.rate, self.epsilon)
+        for axis, part in zip(self.axes, Shares.of(self.axes, float(self.rate), 1).views, strict=True):
+            if not axis.labels and axis.width > _PLAIN_CELLS:
+                self._tree(axis, part / 7)  # views have from .1 to .7 of epsilon: this is less than any
         for axis in self.axes:
             rule, fix = "must have at most 2^22 labels in a category", "join labels, or leave the column out"
             check(not axis.labels or axis.width <= MOST_CELLS, "axes", rule, given=axis.size, fix=fix)
@@ -138,15 +142,13 @@ class TableGraph(BoxMechanism):
         plain = [
             place
             for place, (axis, part) in enumerate(zip(self.axes, shares.views, strict=True))
-            if axis.labels or axis.width <= max(_PLAIN_CELLS, int(total * part * self.rate) // _PLAIN_ROWS)
+            if axis.labels or axis.width <= self._most_plain(total, part)
         ]
         bins = [
             AxisBins.identity(axis.width) if place in plain else AxisBins.from_edges([axis.width - 1])
             for place, axis in enumerate(self.axes)
         ]
-        counts = dict(
-            zip(plain, points.tables([(place,) for place in plain], bins) if plain else [], strict=True)
-        )
+        counts = _count_columns(points, plain, bins)
         views: list[BoxRelease] = []
         for place, (axis, part) in enumerate(zip(self.axes, shares.views, strict=True)):
             scale = budget.scale(part)
@@ -154,15 +156,34 @@ class TableGraph(BoxMechanism):
                 noisy = session.add(counts[place], scale)
                 views.append(GridRelease(axes=(axis,), noisy=noisy, scale=scale))
             else:
-                tree = SpendingBoxes(
-                    axes=[axis],
-                    epsilon=part * self.epsilon,
-                    bits=_VIEW_BITS,
-                    recipe=_VIEW_RECIPE,
-                    **self.protected,
-                )
+                tree = self._tree(axis, part)
                 views.append(tree.release(points.alone(place), noise=PartNoise(session)))
         return views
+
+    def _most_plain(self, total: int, part: Fraction) -> int:
+        """The most cells of an ordered column that are counted one by one."""
+        return min(MOST_CELLS, max(_PLAIN_CELLS, int(total * part * self.rate) // _PLAIN_ROWS))
+
+    def _tree(self, axis: Axis, part: Fraction) -> SpendingBoxes:
+        """The view of an ordered column of many cells."""
+        return SpendingBoxes(
+            axes=[axis],
+            epsilon=part * self.epsilon,
+            bits=_VIEW_BITS,
+            recipe=_VIEW_RECIPE,
+            **self.protected,
+        )
+
+
+def _count_columns(points: PointCounts, columns: Sequence[int], bins: Sequence[AxisBins]) -> dict[int, Ints]:
+    """The exact counts of some columns: in one pass, or one by one if all of them would not fit in memory."""
+    at_once = sum(bins[column].number for column in columns) <= MOST_COUNTED
+    batches = [list(columns)] if at_once else [[column] for column in columns]
+    found: dict[int, Ints] = {}
+    for batch in batches:
+        if batch:
+            found |= zip(batch, points.tables([(column,) for column in batch], bins), strict=True)
+    return found
 
 
 def _check_together(together: object, columns: int) -> tuple[Columns, ...]:
@@ -171,13 +192,9 @@ def _check_together(together: object, columns: int) -> tuple[Columns, ...]:
     found = []
     for each in listed:
         given = list(each) if isinstance(each, list | tuple) else []
-        numbers = tuple(sorted(set(given)))
-        fits = (
-            len(numbers) >= 2
-            and len(numbers) == len(given)
-            and all(type(n) is int and 0 <= n < columns for n in numbers)
-        )
-        if not fits:
+        known = all(type(number) is int and 0 <= number < columns for number in given)
+        numbers = tuple(sorted(set(given))) if known else ()
+        if len(numbers) < 2 or len(numbers) != len(given):
             rule, fix = "must be sets of two or more columns", "pass for example [(0, 1), (2, 3)]"
             raise InvalidParameter("together", rule, given=each, fix=fix)
         found.append(numbers)
@@ -212,7 +229,7 @@ class _Rows:
     bins: tuple[AxisBins, ...]
     session: Noise
     budget: _Budget
-    _exact: dict[Columns, Ints] = field(default_factory=dict)
+    _exact: dict[Columns, Ints] = field(default_factory=dict, repr=False)
 
     def count(self, sets: Sequence[Columns]) -> None:
         """Count these tables in one pass."""
@@ -277,10 +294,10 @@ class _Selection:
     rows: _Rows
     shares: Shares
     together: tuple[Columns, ...]
-    looks: list[Look] = field(default_factory=list)
+    looks: list[MisfitLook] = field(default_factory=list)
     choosing: Fraction = Fraction(0)
 
-    def run(self, fit: TableFit) -> tuple[TableFit, tuple[Look, ...], Fraction]:
+    def run(self, fit: TableFit) -> tuple[TableFit, tuple[MisfitLook, ...], Fraction]:
         """A cover of small columns, sets that were asked for, a spanning tree, and later pairs."""
         part = self.shares.pairs
         if self.shares.cover:
@@ -291,15 +308,14 @@ class _Selection:
 
     def _cover(self, fit: TableFit, part: Fraction) -> tuple[TableFit, Fraction]:
         """Views of several small columns that hold all their pairs; they get the part of their pairs."""
-        small = [place for place, number in enumerate(fit.sizes) if number <= SMALL]
+        # A small column stays one if its special cells have bins: Shares.of has counted on it.
+        columns = enumerate(zip(fit.axes, fit.sizes, strict=True))
+        small = [place for place, (axis, bins) in columns if min(axis.size, bins) <= SMALL]
         every, among = all_pairs(range(len(fit.sizes))), all_pairs(small)
-        if not among:
-            return fit, part
         sets = find_cover(small, [max(2, size) for size in fit.sizes])
-        whole = len(among) == len(every) and not self.together
-        mine = part if whole else part * Fraction(len(among), len(every))
-        tables = self.rows.measure(fit, sets, mine)
-        return fit.with_tables(tables), part - mine if not whole else Fraction(0)
+        asked = sum(not any(set(columns) <= set(each) for each in sets) for columns in self.together)
+        mine = part * Fraction(len(among), len(every)) * Fraction(len(sets), len(sets) + asked)
+        return fit.with_tables(self.rows.measure(fit, sets, mine)), part - mine
 
     def _chosen(self, fit: TableFit, part: Fraction) -> TableFit:
         every = all_pairs(range(len(fit.sizes)))
@@ -365,7 +381,9 @@ class _Selection:
         """Pairs that a model can hold. A pair that does not fit is dropped and another one is drawn.
 
         That is the exponential mechanism among the pairs that fit, and costs one part. What was dropped is
-        neither released nor logged.
+        neither released nor logged. A pair fits if the model can hold it now and could before each earlier
+        pick: cliques come of a greedy search, and without this a pair that was dropped might fit again later,
+        so that who is still there would tell who was dropped.
         """
         left, new = dict(scores), list[Columns]()
         while left and len(new) < number:
@@ -373,7 +391,7 @@ class _Selection:
             while left:
                 pair = self.rows.choose(left, part)
                 del left[pair]
-                if fit.fits([*new, pair]):
+                if all(fit.fits([*new[:before], pair]) for before in range(len(new), -1, -1)):
                     new.append(pair)
                     break
         return new
@@ -400,7 +418,7 @@ class _Selection:
             misfits.append(self.rows.misfit(pair, groups, guess))
             cells += guess.size
         noisy, scale = self.rows.sum_up(misfits, self.shares.look)
-        self.looks.append(Look(len(pairs), noisy, scale))
+        self.looks.append(MisfitLook(len(pairs), noisy, scale))
         return count_carried(noisy / len(pairs), cells / len(pairs), float(part * self._rate))
 
     @property
