@@ -11,7 +11,8 @@ import pytest
 
 from partita.domain import Category, Domain, Integer, Real
 from partita.errors import InvalidParameter
-from partita.publish.plan import BoxTrial, Plan, plan, simulate
+from partita.publish.plan import Plan, plan, simulate
+from partita.publish.trials import BoxTrial
 from partita.testing import ZeroNoise
 from partita.trusted.mechanisms.boxes import GridCounts
 from partita.trusted.mechanisms.catalogue import ROWS
