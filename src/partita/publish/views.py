@@ -81,14 +81,20 @@ def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, .
     return tuple(columns)
 
 
-def checked_together(schema: Mapping[str, Domain], together: object) -> tuple[tuple[str, ...], ...]:
-    """Sets of two or more columns of the schema."""
+def checked_together(
+    schema: Mapping[str, Domain], together: object, views: Sequence[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """Sets of two or more columns of the schema, each of which one view holds."""
     fix = 'pass for example [("age", "salary")]'
     if not isinstance(together, list | tuple) or any(isinstance(each, str) for each in together):
         raise InvalidParameter("together", "must be a list of sets of columns", given=together, fix=fix)
     found = [_view(each, schema, "together") for each in together]
-    short = next((each for each in found if len(each) < 2), None)
-    check(short is None, "together", "must name two or more columns in each set", given=short, fix=fix)
+    for columns in found:
+        given, rule = ", ".join(columns), "must name two or more columns in each set"
+        check(len(columns) > 1, "together", rule, given=given, fix=fix)
+        rule, fix_view = "must name columns that one view holds", "name all of them in one view, or in by"
+        held = any(set(columns) <= set(view) for view in views)
+        check(held, "together", rule, given=given, fix=fix_view)
     return tuple(found)
 
 

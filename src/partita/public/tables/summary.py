@@ -169,7 +169,8 @@ def _summarize(name: str, place: int, boxes: TableGraphRelease, rows: float) -> 
     number = min(axis.size, _ASKED_CELLS)
     cells = np.array([axis.before + turn * axis.size // number for turn in range(number)], np.uint64)
     _, errors = boxes.readers[place].alone(cells, cells)
-    single = float(np.median(errors))
+    view = boxes.fit.views[place].errors(cells[:, None], cells[:, None])
+    single = float(np.median(np.where(errors > 0, errors, view)))  # no cell is known without any error
     return ColumnSummary(name, axis.size, single, NORMAL_95 * single, rows / axis.size)
 
 
