@@ -418,6 +418,7 @@ on Adult, six of its columns, trips and made-up surveys of 5 to 16 columns, one 
 _BOX_BINS: Final = 0.0018  # of all rows, for each wide column: ends of a box lie inside of bins
 _COVERED_BOX: Final = 2.0  # the error of a box over that of a cell, where a cover holds all pairs
 _PAIR_CELL: Final = 1.4  # the error of a cell over that of a box over the root of its cells; same tables
+_TREE_SINGLE: Final = 0.5  # the error of one value over that of a range of a tree: .06 to .6, same tables
 _STEPS: Final = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # a suggested epsilon grows by these and their tenfolds
 _POWERS: Final = 4
 
@@ -501,7 +502,8 @@ def _predict_column(axis: Axis, rate: float, rows: int, precision: float) -> Col
     exact = Fraction(rate)
     if not is_counted(axis, rate, rows):
         error = tree_error([axis], exact, rows)
-        return ColumnErrors(axis.size, error, NORMAL_95 * error, error, counted=False)
+        single = _TREE_SINGLE * error
+        return ColumnErrors(axis.size, single, NORMAL_95 * single, error, counted=False)
     variance = laplace_variance(1 / exact)
     single = 1 / math.sqrt(1 / variance + precision)
     alone = float(half_width(np.array(rate), np.array(math.log(_CONFIDENT))))
