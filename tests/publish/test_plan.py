@@ -239,7 +239,7 @@ def test_without_noise_a_grid_misses_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert {each.largest for each in measured} == {0.0}
 
 
-@pytest.mark.parametrize("columns", [("age", "born"), ("age", "salary", "region")], ids=str)
+@pytest.mark.parametrize("columns", [("age", "born"), ("age", "salary", "born")], ids=str)
 def test_the_default_for_columns_together_is_planned_and_simulated(columns: tuple[str, ...]) -> None:
     """It predicts error and size for any number of rows, and its misses are measured."""
     made = planned(by=columns)
