@@ -74,7 +74,7 @@ def test_names_that_are_not_names_are_a_usage_error(run: Run, joint_spec: Path) 
 
 
 def test_a_receipt_tells_what_a_table_says(run: Run, people: Path, joint_spec: Path) -> None:
-    """Errors of single cells, measured pairs and audits: functions of the release, the same for each reader."""
+    """Errors of single cells, measured pairs and audits: functions of released numbers."""
     done = run("publish", people, "--spec", joint_spec, "-o", "t.release.parquet")
 
     assert done.code == 0

@@ -107,7 +107,7 @@ def test_a_table_is_the_default_by_a_public_rule(domains: list[Any], reason: str
 @pytest.mark.parametrize("mechanism", ["Grid", "tree", 7, None], ids=str)
 def test_an_unknown_name_for_boxes_is_refused_with_the_list(mechanism: Any) -> None:
     """Mechanisms for one column are not on it."""
-    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of graph, grid, .*spending-boxes"):
+    with pytest.raises(InvalidParameter, match=r"must be 'auto' or one of graph, grid, .*spending-boxes"):
         choose_boxes(PAIR, epsilon=1, mechanism=mechanism)
 
 

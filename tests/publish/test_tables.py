@@ -1,4 +1,4 @@
-"""A plan of a table release says what can be told and what not; a simulation measures it; `together` is checked."""
+"""A plan of a table release says what can be told; a simulation measures it; `together` is checked."""
 
 from __future__ import annotations
 

@@ -221,9 +221,9 @@ def test_columns_that_matter_together_are_arguments(settings: ServiceSettings) -
         '--together="age","salary"',
         '--together="-x","a ""large"", name"',
     ]
+    jobs = JobQueue(done, 2)
+    jobs.submit(ORDER)
     with pytest.raises(KeyReused):
-        jobs = JobQueue(done, 2)
-        jobs.submit(ORDER)
         jobs.submit(order)
 
 
