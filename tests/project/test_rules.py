@@ -37,6 +37,7 @@ WITH_ONE_IMPORTER = {
     "partita.pan.registers": "a mechanism",
     "partita.public.file_parquet": "the bytes of a release file, without its meaning",
     "partita.publish.plan": "`partita plan`, which loads no data",
+    "partita.publish.trials": "questions that a simulation asks, apart from what a plan predicts",
     "partita.service.process": "starts the processes of the service",
     "partita.trusted.sources.postgres": "one file for each kind of source",
     "partita.trusted.sources.spark.counts": "runs on the workers of Spark, which load nothing else",
