@@ -52,10 +52,21 @@ def test_a_filled_in_layout_is_a_spec(run: Run, folder: Path) -> None:
 
 def test_many_columns_are_apart_at_first(run: Run, folder: Path) -> None:
     """More than can be published together are views of one column each."""
+    names = [f"c{number}" for number in range(41)]
+    run("init", *(f"{name}:integer(0,9)" for name in names), "-o", "r.toml")
+
+    assert read_spec("r.toml").views == [[name] for name in names]
+
+
+def test_a_table_of_columns_is_together_at_first(run: Run, folder: Path) -> None:
+    """Seven columns are one table release, and the spec shows how to name those that matter together."""
     run("init", *(f"{name}:integer(0,9)" for name in "abcdefg"), "-o", "r.toml")
 
-    assert read_spec("r.toml").views == [[name] for name in "abcdefg"]
-    assert run("plan", "--spec", "r.toml", "--epsilon", 1).code == 0
+    assert read_spec("r.toml").views is None
+    assert '# together = [["age", "salary"]]' in Path("r.toml").read_text()
+    done = run("plan", "--spec", "r.toml", "--epsilon", 1, "--rows", 1000)
+    assert done.code == 0
+    assert "graph" in done.out
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -67,6 +67,7 @@ def test_the_release_table_is_read(folder: Path) -> None:
     [release]
     views = [["age"], "wage"]
     shares = [0.1, "9/10"]
+    together = [["age", "wage"]]
     epsilon = 0.1
     person = "id"
     contributions = 3
@@ -81,6 +82,7 @@ def test_the_release_table_is_read(folder: Path) -> None:
     assert read_spec(written(folder, text)) == Spec(
         views=[["age"], ["wage"]],
         shares=[Fraction(1, 10), Fraction(9, 10)],
+        together=[["age", "wage"]],
         epsilon=Fraction(1, 10),
         person="id",
         contributions=3,
@@ -112,6 +114,8 @@ def test_wide_bounds_are_exact(folder: Path) -> None:
     [
         ('[colums.age]\ntype = "integer"', r"colums must be a key of a spec.*did you mean columns\?"),
         ("[release]\nepsilom = 1", r"release\.epsilom must be a key.*did you mean epsilon\?"),
+        ('[release]\ntogether = "age"', r"release\.together must be a list.*\[\[\"age\", \"salary\"\]\]"),
+        ('[release]\ntogether = ["age", "wage"]', r"release\.together must be a list"),
         ("[csv]\nseparator = 1", r"csv\.separator must be a key.*choose among delimiter, header"),
         ('[columns.age]\ntype = "integer"\nlow = 0\nhihg = 9', r"columns\.age\.hihg.*did you mean high\?"),
         ('[columns.age]\ntype = "integr"', r"columns\.age\.type must be one of.*did you mean integer\?"),

@@ -39,6 +39,7 @@ WITH_ONE_IMPORTER = {
     "partita.public.tables.file": "how a table release is read from a file of anybody",
     "partita.public.tables.synthesis": "synthetic rows of a table, loaded if they are asked for",
     "partita.publish.plan": "`partita plan`, which loads no data",
+    "partita.publish.trials": "questions that a simulation asks, apart from what a plan predicts",
     "partita.service.process": "starts the processes of the service",
     "partita.trusted.sources.postgres": "one file for each kind of source",
     "partita.trusted.sources.spark.counts": "runs on the workers of Spark, which load nothing else",

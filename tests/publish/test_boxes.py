@@ -88,8 +88,8 @@ def test_the_default_publishes_columns_of_every_kind_together() -> None:
 
     view = together(release)
     assert view.columns == tuple(SCHEMA)
-    assert view.mechanism == "rectangles"
-    assert view.why.startswith("It is the default for 4 columns together. ")
+    assert view.mechanism == "graph"
+    assert view.why.startswith("It is the default for 4 columns, some of them categories: ")
     assert view.guarantee == release.guarantee == Guarantee(epsilon=1)
     assert 0 <= release.count(age=(20, 60), salary=(100, None)).value < 1_000
 

@@ -80,28 +80,34 @@ def test_predictions_of_boxes_are_sane(name: str) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_the_default_for_several_columns_chooses_by_itself(count: int) -> None:
-    """Whatever the columns; the reason says how many they are, and how it chooses."""
+    """If they are ordered; the reason says how many they are, and how it chooses."""
     choice: Any = choose_boxes([SMALL, Integer(0, 2**63 - 1), *[SMALL] * (count - 2)], epsilon=1)
 
     assert choice.name == "rectangles"
     assert choice.why == f"It is the default for {count} columns together. {choice.mechanism.why}"
 
 
-@pytest.mark.parametrize("columns", [[*PAIR, SMALL], [SMALL] * 7], ids=["a category", "seven columns"])
-def test_the_default_for_many_columns_is_a_model(columns: list[Any]) -> None:
-    """Three columns with a category among them, or more than six."""
-    choice: Any = choose_boxes(columns, epsilon=1)
+@pytest.mark.parametrize(
+    ("domains", "reason"),
+    [
+        ([SMALL] * 7, "7 columns, more than 6"),
+        ([SMALL] * 3 + [Category(["a", "b"])], "4 columns, some of them categories"),
+        ([SMALL] * 40, "40 columns, more than 6"),
+    ],
+    ids=["seven", "four", "forty"],
+)
+def test_a_table_is_the_default_by_a_public_rule(domains: list[Any], reason: str) -> None:
+    """More than six columns, or four with a category; the domains alone decide."""
+    choice: Any = choose_boxes(domains, epsilon=1)
 
     assert choice.name == "graph"
-    assert choice.why.startswith(f"It is the default for {len(columns)} columns, ")
-    assert choice.why.endswith(choice.mechanism.why)
+    assert choice.why == f"It is the default for {reason}: a model of views and pairs. {choice.mechanism.why}"
 
 
 @pytest.mark.parametrize("mechanism", ["Grid", "tree", 7, None], ids=str)
 def test_an_unknown_name_for_boxes_is_refused_with_the_list(mechanism: Any) -> None:
     """Mechanisms for one column are not on it."""
-    rule = r"mechanism must be 'auto' or one of graph, grid, .*spending-boxes"
-    with pytest.raises(InvalidParameter, match=rule):
+    with pytest.raises(InvalidParameter, match=r"must be 'auto' or one of graph, grid, .*spending-boxes"):
         choose_boxes(PAIR, epsilon=1, mechanism=mechanism)
 
 
@@ -124,7 +130,7 @@ def test_a_name_that_suits_a_view_is_taken(name: str, widths: list[int]) -> None
 @pytest.mark.parametrize(
     ("name", "widths", "rule"),
     [
-        ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of graph"),
+        ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of graph, grid"),
         ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hist"),
         ("gird", [1], "did you mean 'grid'"),
         (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, histogram"),

@@ -18,7 +18,7 @@ from partita.publish.views import BoxRequest, ColumnRequest
 
 SCHEMA: dict[str, Domain] = {"age": Integer(0, 120), "wage": Integer(0, 999), "region": Category(["a", "b"])}
 ONE: dict[str, Domain] = {"age": Integer(0, 120)}
-SEVEN: dict[str, Domain] = {f"c{number}": Integer(0, 9) for number in range(7)}
+TOO_MANY: dict[str, Domain] = {f"c{number}": Integer(0, 9) for number in range(41)}
 HUGE: dict[str, Domain] = {"age": Integer(0, 120), "x": Integer(0, 2**63)}
 MIXED = ["age", ("age", "wage"), ("region",)]
 
@@ -176,9 +176,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"schema": {"age": "integer"}}, "schema", "map columns"),
     ({"schema": {"age": Integer}}, "schema", "map columns"),
     ({"schema": {5: Integer(0, 1)}}, "schema", "map columns"),
-    ({"schema": SEVEN}, "views", r"at most 6 columns in a view, got 7; .*views=\[\('c0', 'c1', 'c2'\), "),
-    ({"schema": SEVEN, "by": list(SEVEN)}, "by", r"at most 6 columns in a view, got 7; .*views="),
-    ({"schema": SEVEN, "views": [list(SEVEN)]}, "views", r"at most 6 columns in a view, got 7; .*views="),
+    ({"schema": TOO_MANY}, "views", r"at most 40 columns in a view; .*views=\[\('c0', 'c1', 'c2'\), "),
+    ({"schema": TOO_MANY, "by": list(TOO_MANY)}, "by", r"at most 40 columns in a view; .*views="),
+    ({"schema": TOO_MANY, "views": [list(TOO_MANY)]}, "views", r"at most 40 columns in a view; .*views="),
     ({"schema": HUGE}, "views", r"at most 2\^63 cells in a view of several, got 'x'; .*views=\[\('x',\)"),
     ({"schema": HUGE, "by": ["age", "x"]}, "by", r"at most 2\^63 cells"),
     ({"schema": SCHEMA, "by": "agge"}, "by", "did you mean 'age'"),
@@ -204,7 +204,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"mechanism": "treee"}, "mechanism", "did you mean 'tree'"),
     ({"mechanism": None}, "mechanism", "must be 'auto' or one of"),
     ({"schema": {"age": Integer(0, 2**40)}}, "mechanism", "must suit a column of 1099511627777 cells"),
-    ({"schema": SCHEMA}, "mechanism", "this one is for one column, got 'tree'; .*one of grid"),
+    ({"schema": SCHEMA}, "mechanism", "this one is for one column, got 'tree'; .*one of graph, grid"),
     ({"mechanism": "grid"}, "mechanism", "this one is for several columns together, got 'grid'; .*histogram"),
     ({"schema": SCHEMA, "mechanism": "gridd"}, "mechanism", "did you mean 'grid'"),
     (

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from partita.answer import Answer
     from partita.public.release import Release
     from partita.public.sums.view import SumView
+    from partita.public.tables.summary import TableSummary
 
 _PATIENCE: Final = 2.0  # seconds that a receipt may take before progress is shown
 
@@ -90,6 +91,7 @@ def _receipt(
     from partita.public.file_entries import guarantee_entries
 
     ledger = None if options.ledger is None else shown(options.ledger)
+    tables = _summarize_tables(release)
     conditions = [_ONE_LINE] if _names_csv(options.data) else []
     debit, left = _describe_debit(options.ledger, dataset)
     lines = [
@@ -100,6 +102,7 @@ def _receipt(
         *(("view", f"{name_view(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
         *(line for view in release.sums for line in _sum_lines(view)),
+        *(line for _, summary in tables for line in summary.lines()),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]
     return common.Outcome.of(
@@ -111,6 +114,7 @@ def _receipt(
         views=view_records(release),
         columns=column_records(release),
         sums=sum_records(release),
+        tables=[{"view": name, **summary.to_json()} for name, summary in tables],
         ledger=ledger,
         dataset=dataset,
         left=left,
@@ -146,6 +150,19 @@ def _sum_lines(view: SumView) -> Iterator[tuple[str, str]]:
     """A summed column, and its noisy special cells."""
     yield "summed", f"{view.column}, {view.domain}"
     yield "beside", _counts(view.specials)
+
+
+def _summarize_tables(release: Release) -> list[tuple[str, TableSummary]]:
+    """What each table release tells, by the name of its view: a function of released numbers."""
+    from partita.public.tables.graph import TableGraphRelease
+    from partita.public.tables.summary import TableSummary
+    from partita.public.views import BoxView
+
+    return [
+        (name_view(view), TableSummary.of(view.columns, view.boxes))
+        for view in release.views
+        if isinstance(view, BoxView) and isinstance(view.boxes, TableGraphRelease)
+    ]
 
 
 def _counts(cells: Mapping[str, Answer]) -> str:

@@ -53,6 +53,7 @@ class Spec:
     by: Sequence[str] | None = None
     views: Sequence[Sequence[str]] | None = None
     shares: Sequence[Fraction] | None = None
+    together: Sequence[Sequence[str]] | None = None
     sums: Sequence[str] | None = None
     moments: Sequence[str] | None = None
     queries: Sequence[str] | None = None
@@ -123,6 +124,10 @@ def _views(value: object) -> list[list[str]]:
         [view] if isinstance(view, str) else _names(view)
         for view in _list(value, '[["age"], ["age", "sex"]]')
     ]
+
+
+def _sets(value: object) -> list[list[str]]:
+    return [_names(each) for each in _list(value, '[["age", "salary"]]')]
 
 
 def _names(value: object) -> list[str]:
@@ -197,6 +202,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "by": lambda value: [] if value == [] else _names(value),  # no keys: whole sums only
     "views": _views,
     "shares": lambda value: [positive_epsilon(share) for share in _list(value, '["1/2", "1/2"]')],
+    "together": _sets,
     "sums": _names,
     "moments": _names,
     "queries": _names,
@@ -374,6 +380,8 @@ def add_request(parser: CommandParser) -> None:
     )
     says = "publish these columns together and others apart; may be repeated, in place of --by"
     parser.add("--view COLUMNS", says, action="append", type=_parse_names)
+    says = "columns of a table that matter in combination, for example age,salary; may be repeated"
+    parser.add("--together COLUMNS", says, action="append", type=_parse_names)
     says = "publish sums and means of this column, by the others; may be repeated"
     parser.add("--sum COLUMN", says, action="append")
     parser.add("--moment COLUMN", "the same, with variances; may be repeated", action="append")
@@ -399,6 +407,7 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         "epsilon": options.epsilon or spec.epsilon,
         "delta": options.delta or spec.delta,
         **_layout(options, spec),
+        "together": options.together or spec.together,
         "sums": options.sum or spec.sums,
         "moments": options.moment or spec.moments,
         "queries": options.queries or spec.queries,
@@ -480,6 +489,7 @@ views = {views}"""
 _RELEASE_TEMPLATE: Final = """
 # epsilon = "1"                 # or --epsilon; all views together cost this much
 # shares = [1, 1]               # how the views share it: a weight for each
+# together = [["age", "salary"]]    # columns of a large table that matter in combination
 # sums = ["salary"]             # sums and means of these columns, by the other columns of each view
 # moments = ["salary"]          # the same, with variances
 # queries = ["ranges(age) * value(salary)"]    # answers to exactly these queries

@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cache
 from textwrap import fill
-from typing import Any, Final, NamedTuple, Protocol, final
+from typing import Any, Final, final
 
 import numpy as np
 
-from partita.arrays import Bools, Floats, UInts
-from partita.domain.axis import Axis
+from partita.arrays import Floats
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
 from partita.domain.numeric import Real
@@ -24,14 +22,15 @@ from partita.errors import InvalidParameter, check, check_type
 from partita.guarantee import Guarantee, Neighbors
 from partita.html import card, grid
 from partita.numbers import integer, rational
-from partita.public.axis.base import AxisRelease
 from partita.public.base import figure, table
-from partita.public.boxes.base import BoxRelease
 from partita.public.file_entries import view_name
 from partita.public.queries.queries import Queries
+from partita.public.tables.graph import TableGraphRelease
+from partita.public.tables.plan import TableErrors
 from partita.public.views import BoxView, View
 from partita.publish.publish import count
 from partita.publish.request import Request, Shares, view_request
+from partita.publish.trials import BoxTrial, ColumnTrial, SimulationTrial, TableTrial
 from partita.publish.views import ColumnRequest, CountRequest, Together, ViewRequest, Views
 from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
 from partita.trusted.secret import Histogram, Points
@@ -41,6 +40,7 @@ _COARSER: Final = (10, 100)  # steps to compare a real column with, in multiples
 _BYTES: Final = 8
 _WIDTH: Final = 100
 _MOST_ROWS: Final = 2**62
+_NAMED_COLUMNS: Final = 6  # of a view whose columns are all named where people read
 
 
 @final
@@ -51,13 +51,16 @@ class Prediction:
     `error` is the root-mean-square error of a random range, of a random box over several columns, of a sum by
     a random range of keys in multiples of the largest value that it covers, or of an answer to a query, and
     `numbers` how many integers the release holds. A file packs them, so `bytes`, eight for each, is
-    more than it takes. `says` are sentences about what the mechanism would choose.
+    more than it takes. `says` are sentences about what the mechanism would choose. Of a table release `table`
+    has the errors of its columns and pairs, and `warnings` are questions that it would hardly answer.
     """
 
     rows: int
     error: float | None
     numbers: int | None
     says: tuple[str, ...] = ()
+    table: TableErrors | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int | None:
@@ -109,13 +112,30 @@ class Outlook:
         return [
             {**shared, "rows": each.rows, "error": each.error, "numbers": each.numbers, "bytes": each.bytes}
             | ({"says": list(each.says)} if each.says else {})
+            | ({} if each.table is None else self._table_entries(each.table, each.warnings))
             for each in self.predictions
         ]
+
+    def _table_entries(self, errors: TableErrors, warnings: Sequence[str]) -> dict[str, Any]:
+        """The errors of single columns and of pairs, for JSON."""
+        named = zip(self.view.columns, errors.columns, strict=True)
+        by_column = [{"column": column, **asdict(each)} for column, each in named]
+        return {"by_column": by_column, "pair_cell": errors.cell, "warnings": list(warnings)}
+
+    def column_lines(self) -> Iterator[list[str]]:
+        """What to expect of each column of a table, a line for each number of rows."""
+        tables = [each.table for each in self.predictions if each.table is not None]
+        for place, column in enumerate(self.view.columns if tables else ()):
+            for errors in tables:
+                found = errors.columns[place]
+                figures = (found.single, found.half_width, errors.mean(place), found.range)
+                about = "" if found.counted else "~"
+                yield [column, about, f"{found.cells:,}", f"{errors.rows:,}", *map(figure, figures)]
 
     def sentences(self) -> list[str]:
         """What the mechanism would choose, for each number of rows."""
         return [
-            f"{self.view.name}, for {each.rows:,} rows: {' '.join(each.says)}"
+            f"{_short(self.view)}, for {each.rows:,} rows: {' '.join(each.says)}"
             for each in self.predictions
             if each.says
         ]
@@ -147,15 +167,30 @@ class Plan:
         request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.published]}
         return {"request": request, "why": reasons, "expected": self.rows()}
 
+    @property
+    def warnings(self) -> list[str]:
+        """Questions that the release would hardly answer, with the number of rows that was guessed."""
+        predicted = [each for outlook in self.outlooks for each in outlook.predictions]
+        return [f"for {each.rows:,} rows, {warning}" for each in predicted for warning in each.warnings]
+
     def __str__(self) -> str:
         heads, lines = self._expected()
         above = [f"To publish with {self.guarantee}:", "", table([heads, *lines], left=2), "", *self._reasons]
-        return "\n".join([*above, "", fill(self._legend(heads), _WIDTH)])
+        columns = self._columns
+        tables = ["", table([_COLUMN_HEADS, *columns], left=2)] if columns else []
+        beware = ["", *(f"Beware: {warning}." for warning in self.warnings)] if self.warnings else []
+        return "\n".join([*above, *tables, *beware, "", fill(self._legend(heads), _WIDTH)])
 
     def _repr_html_(self) -> str:
         heads, lines = self._expected()
         facts = [("promise", self.guarantee), *(("why", reason) for reason in self._reasons)]
-        return card("Plan", facts, below=[grid(heads, lines, left=2, note=self._legend(heads))])
+        facts += [("beware", warning) for warning in self.warnings]
+        columns = [grid(_COLUMN_HEADS, self._columns, left=2)] if self._columns else []
+        return card("Plan", facts, below=[grid(heads, lines, left=2, note=self._legend(heads)), *columns])
+
+    @property
+    def _columns(self) -> list[list[str]]:
+        return [line for outlook in self.outlooks for line in outlook.column_lines()]
 
     def _expected(self) -> tuple[list[str], list[list[str]]]:
         """What to expect as a table: its heads, those left out that no line has, and its lines."""
@@ -166,13 +201,14 @@ class Plan:
     @property
     def _reasons(self) -> list[str]:
         """Why each view would be published as it would, and what its mechanism would choose."""
-        reasons = [f"{view.name}: {view.choice.name}. {view.why}" for view in self.request.published]
+        reasons = [f"{_short(view)}: {view.choice.name}. {view.why}" for view in self.request.published]
         return [*reasons, *(sentence for outlook in self.outlooks for sentence in outlook.sentences())]
 
     def _legend(self, heads: Sequence[str]) -> str:
         """What the heads mean that need to be explained."""
         meanings = {**_MEANINGS, "error": f"error is the typical error of {self._error_of}."}
-        return " ".join(meanings[head] for head in heads if head in meanings)
+        told = [meanings[head] for head in heads if head in meanings]
+        return " ".join([*told, _COLUMN_LEGEND] if self._columns else told)
 
     @property
     def _error_of(self) -> str:
@@ -181,6 +217,12 @@ class Plan:
 
 
 _HEADS: Final = ("view", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
+_COLUMN_HEADS: Final = ("column", "", "cells", "rows", "single", "95%", "mean", "range")
+_COLUMN_LEGEND: Final = (
+    "single is the standard error of one label or value of a column, 95% the half width of its interval, "
+    "mean the rows that it has on average, range the standard error of a random range; with ~ these are "
+    "guesses, since wider ranges are counted."
+)
 _MEANINGS: Final[Mapping[str, str]] = {
     "step": "A step in parentheses is not in the schema but shown beside it.",
     "rows": "rows is a guess.",
@@ -252,7 +294,14 @@ def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *
         view=view,
         epsilon=view.share * request.guarantee.epsilon,
         predictions=tuple(
-            Prediction(rows, view.predicted_error(rows), predict(rows), view.plan_lines(rows))
+            Prediction(
+                rows,
+                view.predicted_error(rows),
+                predict(rows),
+                view.plan_lines(rows),
+                view.predict_table(rows),
+                view.plan_warnings(rows, request.guarantee.epsilon),
+            )
             for rows in guesses
         ),
         planned=planned,
@@ -309,9 +358,26 @@ def _steps(steps: object, views: Sequence[ViewRequest[Any]]) -> list[Fraction]:
     return exact
 
 
+def short_name(columns: Sequence[str]) -> str:
+    """The name of a view, with how many columns it has in place of most of them.
+
+    >>> short_name(["a", "b"]), short_name(list("abcdefg"))
+    ('a x b', 'a x ... x g, 7 columns')
+    """
+    if len(columns) <= _NAMED_COLUMNS:
+        return view_name(columns)
+    return f"{columns[0]} x ... x {columns[-1]}, {len(columns)} columns"
+
+
+def _short(view: ViewRequest[Any]) -> str:
+    return short_name(view.columns) if isinstance(view, CountRequest) else view.name
+
+
 def _format_entry(line: Mapping[str, Any], head: str) -> str:
     """One entry of a line as text; nothing where a column has no step."""
     value = line[head]
+    if head == "view" and "by_column" in line:
+        return short_name(line["columns"])
     if value is None:
         return "" if head in ("step", "rounding") else "unknown"
     if head == "step" and not line["planned"]:
@@ -319,119 +385,6 @@ def _format_entry(line: Mapping[str, Any], head: str) -> str:
     if isinstance(value, float):
         return figure(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-# Many ranges, or boxes, asked of a release of public data, and how far each answer lies from the truth.
-_BITS: Final = 64
-_WORD: Final = 2**_BITS
-
-
-class RangeEnds(NamedTuple):
-    """The lowest and the highest cells of many ranges, or corners of many boxes."""
-
-    lows: UInts
-    highs: UInts
-
-    @classmethod
-    def between(cls, one: UInts, other: UInts) -> RangeEnds:
-        """From the lower of two cells to the higher, along each axis."""
-        return cls(np.minimum(one, other), np.maximum(one, other))
-
-
-class SimulationTrial(Protocol):
-    """A release of public data beside its exact counts."""
-
-    def ends(self, count: int) -> Mapping[str, RangeEnds]:
-        """So many ranges that end anywhere, and so many that end at values, if there are any."""
-
-    def misses(self, ends: RangeEnds) -> Floats:
-        """How far each answer lies from the exact count."""
-
-
-@final
-@dataclass(frozen=True)
-class ColumnTrial:
-    """The ranges of one column."""
-
-    axis: AxisRelease
-    histogram: Histogram
-
-    def ends(self, count: int) -> Mapping[str, RangeEnds]:
-        """Ranges of cells, and ranges from a value to a value."""
-        cells = self.histogram.cells
-        found = {"anywhere": RangeEnds.between(*_spread(count, self.axis.size, self.axis.size))}
-        if cells.size:
-            one, other = _spread(count, cells.size, cells.size)
-            found["values"] = RangeEnds.between(cells[one], cells[other])
-        return found
-
-    def misses(self, ends: RangeEnds) -> Floats:
-        """Against the running sums of the exact counts."""
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.histogram.counts)])
-        upto = before[np.searchsorted(self.histogram.cells, ends.highs, side="right")]
-        exact = upto - before[np.searchsorted(self.histogram.cells, ends.lows)]
-        return np.asarray(np.abs(self.axis.counts(*ends) - exact))
-
-
-@final
-@dataclass(frozen=True)
-class BoxTrial:
-    """The boxes of several columns."""
-
-    boxes: BoxRelease
-    points: Points
-
-    def ends(self, count: int) -> Mapping[str, RangeEnds]:
-        """Boxes of ordinary cells, and boxes spanned by two of the points that lie in such cells."""
-        axes = self.boxes.axes
-        corners = _spread(count, *(axis.size for axis in axes), *(axis.size for axis in axes))
-        starts = np.array([axis.before for axis in axes], np.uint64)
-        halves = np.stack(corners[: len(axes)], axis=1), np.stack(corners[len(axes) :], axis=1)
-        found = {"anywhere": RangeEnds.between(halves[0] + starts, halves[1] + starts)}
-        ordinary = self.points.places[_ordinary(self.points.places, axes)]
-        if len(ordinary):
-            one, other = _spread(count, len(ordinary), len(ordinary))
-            found["values"] = RangeEnds.between(ordinary[one], ordinary[other])
-        return found
-
-    def misses(self, ends: RangeEnds) -> Floats:
-        """Against the points inside each box."""
-        exact = np.array([self._inside(low, high) for low, high in zip(*ends, strict=True)])
-        return np.asarray(np.abs(self.boxes.counts(*ends) - exact))
-
-    def _inside(self, low: UInts, high: UInts) -> int:
-        """How many rows are in a box; points are in order along the first axis."""
-        first = self.points.places[:, 0]
-        near = slice(np.searchsorted(first, low[0]), np.searchsorted(first, high[0], side="right"))
-        places = self.points.places[near]
-        inside = ((places >= low) & (places <= high)).all(axis=1)
-        return int(self.points.counts[near][inside].sum())
-
-
-def _ordinary(places: UInts, axes: tuple[Axis, ...]) -> Bools:
-    """Which points lie in no special cell."""
-    lows = np.array([axis.before for axis in axes], np.uint64)
-    highs = np.array([axis.before + axis.size - 1 for axis in axes], np.uint64)
-    return np.asarray(((places >= lows) & (places <= highs)).all(axis=1))
-
-
-def _spread(count: int, *sizes: int) -> list[UInts]:
-    """For each size a row of numbers below it; together they spread evenly over all combinations."""
-    return [
-        np.array([(turn * stride % _WORD) * size // _WORD for turn in range(1, count + 1)], dtype=np.uint64)
-        for stride, size in zip(_strides(len(sizes)), sizes, strict=True)
-    ]
-
-
-@cache
-def _strides(dimensions: int) -> tuple[int, ...]:
-    """2^64 / g, 2^64 / g^2, ... with g^(d+1) = g + 1: multiples of these spread evenly in d dimensions."""
-    low, high = _WORD, 2 * _WORD
-    while high - low > 1:
-        middle = (low + high) // 2
-        below = middle ** (dimensions + 1) < (middle + _WORD) * _WORD**dimensions
-        low, high = (middle, high) if below else (low, middle)
-    return tuple(_WORD ** (power + 1) // low**power for power in range(1, dimensions + 1))
 
 
 # `simulate`: publish public data with fresh noise, and measure the errors that it makes.
@@ -445,7 +398,8 @@ class SimulatedErrors:
     """How far the answers to some ranges, or boxes over several columns, lie from the exact counts.
 
     `ranges` says where they end: anywhere in the domain ("anywhere"), or at values of the file ("values").
-    `typical` is the root of the mean square.
+    Of a table it is "labels" or "ranges" of one column, "cells" or "boxes" of two, of all pairs together
+    first. `typical` is the root of the mean square.
     """
 
     columns: tuple[str, ...]
@@ -458,7 +412,7 @@ class SimulatedErrors:
     def cells(self) -> list[str]:
         """One line of a table."""
         errors = (self.mean, self.typical, self.largest)
-        return [view_name(self.columns), self.mechanism, self.ranges, *map(figure, errors)]
+        return [short_name(self.columns), self.mechanism, self.ranges, *map(figure, errors)]
 
 
 @final
@@ -481,12 +435,32 @@ class Simulation:
         return {"simulation": _WARNING, "measured": self.rows()}
 
     def __str__(self) -> str:
-        measured = table([_SIMULATION_HEADS, *(each.cells() for each in self.measured)], left=3)
-        return "\n".join([_WARNING, "", measured, "", _LEGEND])
+        measured = table([_SIMULATION_HEADS, *(each.cells() for each in self._shown)], left=3)
+        return "\n".join([_WARNING, "", measured, "", self._legend])
 
     def _repr_html_(self) -> str:
-        measured = grid(_SIMULATION_HEADS, [each.cells() for each in self.measured], left=3, note=_LEGEND)
+        measured = grid(_SIMULATION_HEADS, [each.cells() for each in self._shown], left=3, note=self._legend)
         return card("Simulation", [("beware", _WARNING)], below=[measured])
+
+    @property
+    def _pairs(self) -> list[SimulatedErrors]:
+        """What was measured of single pairs of a table, the worst first."""
+        found = [each for each in self.measured if each.ranges in _OF_PAIRS and len(each.columns) == 2]
+        return sorted(found, key=lambda each: -each.typical)
+
+    @property
+    def _shown(self) -> list[SimulatedErrors]:
+        """All but the pairs that are not among the worst."""
+        hidden = {id(each) for each in self._pairs[_WORST_PAIRS:]}
+        return [each for each in self.measured if id(each) not in hidden]
+
+    @property
+    def _legend(self) -> str:
+        left = len(self._pairs) - _WORST_PAIRS
+        more = (
+            f"\n{left} lines of pairs with smaller errors are left out; `rows()` has all." if left > 0 else ""
+        )
+        return (f"{_LEGEND}\n{_TABLE_LEGEND}" if self._pairs else _LEGEND) + more
 
 
 _WARNING: Final = (
@@ -494,6 +468,12 @@ _WARNING: Final = (
     "Nothing was released and no ledger was debited."
 )
 
+_OF_PAIRS: Final = ("cells", "boxes")
+_WORST_PAIRS: Final = 6  # lines about single pairs that are shown
+
+_TABLE_LEGEND: Final = (
+    "Of a table: labels or values of a column, its random ranges, cells and random boxes of two columns."
+)
 _LEGEND: Final = (
     "Errors are in rows; typical is the root of the mean square. Ranges and boxes end anywhere in the\n"
     "domain, or at values of the file. Sums and answers to queries are not measured."
@@ -523,12 +503,28 @@ def simulate(
 
 def _measure(view: CountRequest[Any], secret: Any, ranges: int) -> list[SimulatedErrors]:
     trial = _trial(view, secret)
-    return [_summary(view, kind, trial.misses(ends)) for kind, ends in trial.ends(ranges).items()]
+    if isinstance(trial, TableTrial):
+        return _measure_table(view, trial, ranges)
+    found = trial.ends(ranges).items()
+    return [_summary(view, view.columns, kind, trial.misses(ends)) for kind, ends in found]
 
 
-def _trial(view: CountRequest[Any], secret: Any) -> SimulationTrial:
+def _measure_table(view: CountRequest[Any], trial: TableTrial, ranges: int) -> list[SimulatedErrors]:
+    """The errors of each column and of each pair, and those of all pairs together."""
+    found, pairs = list[SimulatedErrors](), dict[str, list[Floats]]()
+    for places, kind, misses in trial.misses(ranges):
+        found.append(_summary(view, tuple(view.columns[place] for place in places), kind, misses))
+        if len(places) > 1:
+            pairs.setdefault(kind, []).append(misses)
+    every = [_summary(view, view.columns, kind, np.concatenate(each)) for kind, each in pairs.items()]
+    return [*every, *found]
+
+
+def _trial(view: CountRequest[Any], secret: Any) -> SimulationTrial | TableTrial:
     released = view.release(secret)
     if isinstance(released, BoxView) and isinstance(secret, Points):
+        if isinstance(released.boxes, TableGraphRelease):
+            return TableTrial(released.boxes, secret)
         return BoxTrial(released.boxes, secret)
     if isinstance(released, View) and isinstance(secret.histogram, Histogram):
         return ColumnTrial(released.axis, secret.histogram)
@@ -536,9 +532,9 @@ def _trial(view: CountRequest[Any], secret: Any) -> SimulationTrial:
     raise InvalidParameter("source", rule, given=type(secret).__name__, fix=fix)
 
 
-def _summary(view: CountRequest[Any], kind: str, misses: Floats) -> SimulatedErrors:
+def _summary(view: CountRequest[Any], columns: tuple[str, ...], kind: str, misses: Floats) -> SimulatedErrors:
     return SimulatedErrors(
-        columns=view.columns,
+        columns=columns,
         mechanism=view.choice.name,
         ranges=kind,
         mean=float(misses.mean()),

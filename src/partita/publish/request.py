@@ -265,14 +265,15 @@ class Request:
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
         )
+        counted = _views(declared, by, views, summed, asked)
         drafts = Drafts(
             schema=declared,
-            views=_views(declared, by, views, summed, asked),
+            views=counted,
             summed=summed,
             queries=asked,
             guarantee=guarantee,
             mechanism=mechanism,
-            together=checked_together(declared, together),
+            together=checked_together(declared, together, counted),
         )
         check_name(mechanism, map(len, drafts.views), queries=asked is not None)
         return Request.of(drafts.requests(shares), person)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, final
+from typing import Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, final
 
 from partita.domain.axis import LARGEST_AXIS, MOST_COLUMNS, Axis
 from partita.domain.base import Domain
@@ -29,11 +29,14 @@ from partita.public.queries.language import parse
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
 from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
+from partita.public.tables.plan import TableErrors, predict_errors
+from partita.public.tables.summary import describe_plan, warn_of_blur
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
 from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import AUTO, Choice, choose_queries, query_mechanisms
+from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 from partita.trusted.secret import Points
@@ -45,6 +48,7 @@ Views: TypeAlias = Sequence[str | Sequence[str]]
 Together: TypeAlias = Sequence[Sequence[str]]
 """Sets of columns of a table that matter in combination."""
 
+_TABLE_ERROR: Final = "a random box over two columns of a table, in rows"
 _SUGGESTED: Final = 3  # columns in a suggested view; more cost accuracy
 
 
@@ -77,14 +81,20 @@ def _view(view: object, schema: Mapping[str, Domain], name: str) -> tuple[str, .
     return tuple(columns)
 
 
-def checked_together(schema: Mapping[str, Domain], together: object) -> tuple[tuple[str, ...], ...]:
-    """Sets of two or more columns of the schema."""
+def checked_together(
+    schema: Mapping[str, Domain], together: object, views: Sequence[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """Sets of two or more columns of the schema, each of which one view holds."""
     fix = 'pass for example [("age", "salary")]'
     if not isinstance(together, list | tuple) or any(isinstance(each, str) for each in together):
         raise InvalidParameter("together", "must be a list of sets of columns", given=together, fix=fix)
     found = [_view(each, schema, "together") for each in together]
-    short = next((each for each in found if len(each) < 2), None)
-    check(short is None, "together", "must name two or more columns in each set", given=short, fix=fix)
+    for columns in found:
+        given, rule = ", ".join(columns), "must name two or more columns in each set"
+        check(len(columns) > 1, "together", rule, given=given, fix=fix)
+        rule, fix_view = "must name columns that one view holds", "name all of them in one view, or in by"
+        held = any(set(columns) <= set(view) for view in views)
+        check(held, "together", rule, given=given, fix=fix_view)
     return tuple(found)
 
 
@@ -200,9 +210,6 @@ def facts_of(guarantee: Guarantee, share: Fraction) -> MechanismFacts:
 class ViewRequest(ABC, Generic[Secret]):
     """Some columns, their part of epsilon, and how they will be counted and released."""
 
-    error_of: ClassVar[str] = "a random range, or of a box over several columns, in rows"
-    """What the predicted error is that of."""
-
     columns: tuple[str, ...]
     domains: tuple[Domain, ...]
     share: Fraction
@@ -225,6 +232,11 @@ class ViewRequest(ABC, Generic[Secret]):
         return self.choice.why
 
     @property
+    def error_of(self) -> str:
+        """What the predicted error is that of."""
+        return "a random range, or of a box over several columns, in rows"
+
+    @property
     def described(self) -> dict[str, Any]:
         """Columns and domains in words that JSON can write."""
         return describe_columns(self.columns, self.domains)
@@ -241,6 +253,14 @@ class ViewRequest(ABC, Generic[Secret]):
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """Sentences about what follows from public facts if there are that many rows."""
+        return ()
+
+    def predict_table(self, rows: int) -> TableErrors | None:
+        """What to expect of columns and pairs of columns; None but for a table release."""
+        return None
+
+    def plan_warnings(self, rows: int, epsilon: Fraction) -> tuple[str, ...]:
+        """Questions that a release would hardly answer, if there are that many rows and it spends epsilon."""
         return ()
 
     def describes(self, view: Published) -> bool:
@@ -318,6 +338,33 @@ class BoxRequest(CountRequest[Points]):
         named = getattr(self.mechanism, "together", ())
         return {**super().asked, "together": [list(each) for each in named]} if named else super().asked
 
+    @property
+    def error_of(self) -> str:
+        """Boxes, of a table those of two of its columns."""
+        return _TABLE_ERROR if isinstance(self.mechanism, TableGraph) else super().error_of
+
+    def predict_table(self, rows: int) -> TableErrors | None:
+        """The errors of columns and of pairs, if a model joins them."""
+        made = self.mechanism
+        return predict_errors(made.axes, float(made.rate), rows) if isinstance(made, TableGraph) else None
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """How a table release would share epsilon, and what it would measure."""
+        made, errors = self.mechanism, self.predict_table(rows)
+        if errors is None or not isinstance(made, TableGraph):
+            return ()
+        return tuple(describe_plan(errors, made.axes, [self._named(each) for each in made.together]))
+
+    def plan_warnings(self, rows: int, epsilon: Fraction) -> tuple[str, ...]:
+        """Columns of whose single cells little could be told, and the epsilon at which that changes."""
+        made, errors = self.mechanism, self.predict_table(rows)
+        return (
+            () if errors is None else tuple(warn_of_blur(self.columns, made.axes, made.rate, errors, epsilon))
+        )
+
+    def _named(self, columns: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self.columns[column] for column in columns)
+
     def counted(self, rows: Tally) -> Points:
         """How many rows are at each point."""
         return rows.points(self.columns)
@@ -339,10 +386,13 @@ class BoxRequest(CountRequest[Points]):
 class QueryRequest(ViewRequest[Points]):
     """Queries over the cells of some columns, and how they will be answered."""
 
-    error_of: ClassVar[str] = "an answer to a query"
-
     queries: Queries
     choice: Choice[WorkloadMechanism]
+
+    @property
+    def error_of(self) -> str:
+        """Answers to queries."""
+        return "an answer to a query"
 
     @property
     def name(self) -> str:
@@ -430,11 +480,14 @@ class SumRequest(ViewRequest[Points]):
     variances as well. `split` says how the view came by its part of epsilon.
     """
 
-    error_of: ClassVar[str] = "a sum by a random range of keys, in multiples of the largest value it covers"
-
     keys: tuple[str, ...]
     moments: bool
     split: str = ""
+
+    @property
+    def error_of(self) -> str:
+        """Sums, in units that follow the values."""
+        return "a sum by a random range of keys, in multiples of the largest value it covers"
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,11 @@ def test_the_same_request_is_one_job(settings: ServiceSettings) -> None:
         ({"epsilon": 0}, 400),
         ({"epsilon": "NaN"}, 400),
         ({"epsilon": True}, 422),
+        ({"together": "age"}, 422),
+        ({"together": [["age"]]}, 422),
+        ({"together": [["age", ""]]}, 422),
+        ({"together": [["age", "a\nb"]]}, 400),
+        ({"together": [["a", "b"]] * 101}, 422),
         ({"data": f"/srv/{CANARY}"}, 422),
         ({"ledger": f"/srv/{CANARY}"}, 422),
     ],
@@ -204,6 +210,21 @@ def test_the_command_is_a_list_of_arguments(settings: ServiceSettings) -> None:
     assert f"--ledger={settings.ledger}" in command
     assert f"--output={settings.folder}/people-2026.release.parquet" in command
     assert command[-4:] == ["--json", "--", "a.parquet", "-b.parquet"]
+
+
+def test_columns_that_matter_together_are_arguments(settings: ServiceSettings) -> None:
+    """Each set is one argument, as the command line reads names between commas."""
+    order = replace(ORDER, together=(("age", "salary"), ("-x", 'a "large", name')))
+    command = Publisher(settings).command(order)
+
+    assert [each for each in command if each.startswith("--together")] == [
+        '--together="age","salary"',
+        '--together="-x","a ""large"", name"',
+    ]
+    jobs = JobQueue(done, 2)
+    jobs.submit(ORDER)
+    with pytest.raises(KeyReused):
+        jobs.submit(order)
 
 
 def test_the_environment_of_a_job_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:

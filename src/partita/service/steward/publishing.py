@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
+from partita.domain.axis import MOST_COLUMNS
 from partita.errors import InvalidParameter, KeyReused
 from partita.guarantee import positive_epsilon
 from partita.ledger.entries import checked_text
@@ -48,6 +49,7 @@ class PublishOrder:
     name: str
     key: str
     epsilon: Fraction | None = None
+    together: tuple[tuple[str, ...], ...] = ()
 
 
 @final
@@ -198,9 +200,10 @@ class Publisher:
             self.settings.folder / f"{order.name}.release.parquet",
         )
         epsilon = [] if order.epsilon is None else [f"--epsilon={order.epsilon}"]
+        together = [f"--together={_join_names(columns)}" for columns in order.together]
         charged = [f"--ledger={self.settings.ledger}", f"--key={order.key}"]
         publish = [sys.executable, "-P", "-m", "partita", "publish", f"--spec={spec}", f"--output={output}"]
-        return [*publish, *charged, *epsilon, "--json", "--", *self._data(order.spec)]
+        return [*publish, *charged, *epsilon, *together, "--json", "--", *self._data(order.spec)]
 
     @property
     def _specs(self) -> Path:
@@ -266,6 +269,15 @@ def _read_terminal(master: int) -> Iterator[str]:
             yield piece.decode("utf-8", "replace")
 
 
+def _join_names(columns: Sequence[str]) -> str:
+    """Names between commas as the command line reads them, each in double quotes.
+
+    >>> _join_names(("age", 'a "large", name'))
+    '"age","a ""large"", name"'
+    """
+    return ",".join('"' + name.replace('"', '""') + '"' for name in columns)
+
+
 def _entries(path: Path) -> Mapping[str, object]:
     try:
         return tomllib.loads(path.read_bytes()[:_LARGEST].decode())
@@ -282,8 +294,11 @@ def _environment() -> dict[str, str]:
 # ---- routes ----
 
 _ACCEPTED: Final = 202
+_MOST_SETS: Final = 100  # of columns that matter together, in one request
 
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
+ColumnName = Annotated[StrictStr, Field(min_length=1, max_length=200)]
+ColumnSet = Annotated[list[ColumnName], Field(min_length=2, max_length=MOST_COLUMNS)]
 
 
 class PublishRequest(BaseModel):
@@ -303,11 +318,21 @@ class PublishRequest(BaseModel):
         default=None, description="what it may cost; default: what the spec says", examples=["1/2", 1]
     )
 
+    together: list[ColumnSet] = Field(
+        default=[],
+        description="sets of columns of a table that matter in combination; default: what the spec says",
+        max_length=_MOST_SETS,
+        examples=[[["age", "salary"]]],
+    )
+
     def order(self) -> PublishOrder:
         """The same, checked and exact."""
-        epsilon = None if self.epsilon is None else positive_epsilon(self.epsilon)
         return PublishOrder(
-            spec=self.spec, name=self.name, key=checked_text(self.key, "key"), epsilon=epsilon
+            spec=self.spec,
+            name=self.name,
+            key=checked_text(self.key, "key"),
+            epsilon=None if self.epsilon is None else positive_epsilon(self.epsilon),
+            together=tuple(tuple(checked_text(name, "together") for name in each) for each in self.together),
         )
 
 
