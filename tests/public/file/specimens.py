@@ -114,7 +114,7 @@ UNIVERSE: Final = Universe(["year", "town"], [Integer(0, 11), Category(["a", "b"
 QUERIES: Final = ranges("year", [(0, 3), (2, 11)]) * marginal("town") + value("year")
 
 CONTRIBUTIONS: Final = 3
-EPSILON: Final = Fraction(2, 7)
+EPSILON: Final = Fraction(2, 9)
 """That of each view; of all kinds together it is below 5."""
 
 
