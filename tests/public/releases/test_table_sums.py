@@ -103,9 +103,9 @@ def test_sums_and_means_are_asked_for_by_any_columns() -> None:
 
 
 def test_noise_hides_values_far_from_zero() -> None:
-    """A sum over 2^32 cells covers the values that are known, and its interval holds their sum."""
+    """A sum over 2^32 cells covers the values that are known, and its 99.9% interval holds their sum."""
     answer = released(1).sum("salary")
-    low, high = answer.interval()
+    low, high = answer.interval(0.999)
 
     assert not answer.covers.everything
     assert answer.covers.high < 2**32 - 1
@@ -139,10 +139,10 @@ def test_questions_that_no_value_answers_are_refused() -> None:
 
 def test_sums_of_a_table_cost_nothing_and_a_summed_column_joins_it() -> None:
     """There is no view of sums, and a column that `by` leaves out becomes one of the table."""
-    release = publish(data(), SCHEMA, epsilon=1, by=["town", "age", "q0"], sums=["salary"])
+    release = publish(data(), SCHEMA, epsilon=1, by=["town", "age", "q0", "q1"], sums=["salary"])
 
     assert release.sums == ()
-    assert release.columns == ("town", "age", "q0", "salary")
+    assert release.columns == ("town", "age", "q0", "q1", "salary")
     assert [view.guarantee.epsilon for view in release.published if view.guarantee] == [1]
 
 
