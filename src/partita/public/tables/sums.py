@@ -34,7 +34,7 @@ from partita.public.tables.model import all_pairs
 from partita.public.tables.sides import ColumnReader, Runs, Side, join_terms
 from partita.public.views import BoxView, find_boxes
 
-# Set on Adult, made-up trips and a made-up table of eight columns at epsilon 1 and 0.1, where intervals of 95%
+# Set on Adult, made-up trips and a made-up table of eight columns at epsilon 1 and 0.1: intervals of 95%
 # held 93% or more of the sums by a label, by a range, or by both. With a tilt of 0.5 they were a third wider.
 _TILT: Final = 0.25  # deviations inside of a bin by which its mean may differ in a box
 _CUT: Final = 1.0  # deviations of means of cells by which cells of a bin may differ from it
