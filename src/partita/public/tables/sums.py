@@ -31,7 +31,7 @@ from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, Value
 from partita.public.tables.audits import TRIPLES
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
-from partita.public.tables.sides import ColumnReader, Runs, Side, join_terms
+from partita.public.tables.sides import BoxSide, ColumnReader, Runs, join_terms
 from partita.public.views import BoxView, find_boxes
 
 # Set on Adult, made-up trips and a made-up table of eight columns at epsilon 1 and 0.1: intervals of 95%
@@ -53,7 +53,7 @@ _ONE: Final = np.uint64(1)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class ValuePieces:
     """Runs of positions of a column: bin, estimated rows, values, and whether each piece is summed.
 
     `middles` is the mean of the values of a piece, and `deviations` their standard deviation if they are
@@ -69,7 +69,7 @@ class Pieces:
     inside: Bools
 
     @staticmethod
-    def of(reader: ColumnReader, line: ValueLine, runs: Runs) -> Pieces:
+    def of(reader: ColumnReader, line: ValueLine, runs: Runs) -> ValuePieces:
         """The column cut so that a piece is in one bin and in a run as a whole; cell by cell if cells are."""
         axis = reader.view.axes[0]
         first, last = axis.before, axis.before + axis.size - 1
@@ -81,7 +81,7 @@ class Pieces:
         asked = np.zeros(ends.size, np.bool_)
         for low, high, _ in runs:
             asked |= (starts >= np.uint64(low)) & (ends <= np.uint64(high))
-        return Pieces(
+        return ValuePieces(
             starts,
             ends,
             reader.bins.of(ends),
@@ -140,7 +140,7 @@ class BinSums:
     squares: Floats
 
     @staticmethod
-    def of(reader: ColumnReader, pieces: Pieces, total: Answer) -> BinSums:
+    def of(reader: ColumnReader, pieces: ValuePieces, total: Answer) -> BinSums:
         """The sums of the pieces that are summed; `total` is the number of all rows."""
         number, bins, share = reader.bins.number, pieces.bins, pieces.parts(reader.bins.number)
         value = np.where(pieces.inside, pieces.middles, 0.0)
@@ -170,7 +170,7 @@ class BinWeights:
     """
 
     reader: ColumnReader
-    pieces: Pieces
+    pieces: ValuePieces
     level: Floats
     rest: Floats
     noise: Floats
@@ -178,7 +178,9 @@ class BinWeights:
     known: float
 
     @staticmethod
-    def of(reader: ColumnReader, pieces: Pieces, weights: Floats, share: Floats, total: Answer) -> BinWeights:
+    def of(
+        reader: ColumnReader, pieces: ValuePieces, weights: Floats, share: Floats, total: Answer
+    ) -> BinWeights:
         """Weights of pieces, which have these shares of their bins."""
         number, bins, view = reader.bins.number, pieces.bins, reader.view
         grid = view if isinstance(view, GridRelease) else None
@@ -213,7 +215,7 @@ def _even(bins: NDArray[np.intp], number: int) -> Floats:
 # Sums of one column.
 
 
-class Moments(NamedTuple):
+class RowMoments(NamedTuple):
     """The rows of a box, and the mean and the deviation of what a row adds, in the box and in all rows."""
 
     rows: float
@@ -256,7 +258,7 @@ class TableSums:
         """
         first = self.axis.before
         every = first, first + self.axis.size - 1
-        pieces = Pieces.of(self.reader, self.line, ((*every, 1),))
+        pieces = ValuePieces.of(self.reader, self.line, ((*every, 1),))
         order = np.argsort(np.abs(pieces.middles) + np.where(pieces.inside, 0.0, np.inf), kind="stable")
         order = order[: int(pieces.inside.sum())]
         size = np.abs(pieces.middles[order])
@@ -301,7 +303,7 @@ class TableSums:
         return self._bin_sums(((*self.covered, 1),))
 
     def _bin_sums(self, runs: Runs) -> BinSums:
-        return BinSums.of(self.reader, Pieces.of(self.reader, self.line, runs), self.graph.rows)
+        return BinSums.of(self.reader, ValuePieces.of(self.reader, self.line, runs), self.graph.rows)
 
     @cached_property
     def masses(self) -> Floats:
@@ -416,7 +418,7 @@ class TableEstimate:
         """What a row of the box adds to the sum and to the count, and the variance of its number of rows."""
         return self._sum_moments.mean, self._count_moments.mean, self._box.error**2
 
-    def _missed(self, moments: Moments) -> float:
+    def _missed(self, moments: RowMoments) -> float:
         """What the model may miss of the dependence on other columns: audits say how much of a deviation."""
         rows, misses = self._graph.fit.rows, self._graph.misses
         share = {c: min(max(side.share, _EMPTY), 1 - _EMPTY) for c, side in self._sides.items()}
@@ -454,14 +456,14 @@ class TableEstimate:
         return _CUT * math.sqrt(variance)
 
     @cached_property
-    def _sum_moments(self) -> Moments:
+    def _sum_moments(self) -> RowMoments:
         return self._moments(self._bins.means, self._bins.squares)
 
     @cached_property
-    def _count_moments(self) -> Moments:
+    def _count_moments(self) -> RowMoments:
         return self._moments(self._bins.parts, self._bins.parts)
 
-    def _moments(self, means: Floats, squares: Floats) -> Moments:
+    def _moments(self, means: Floats, squares: Floats) -> RowMoments:
         whole = self.column.masses
         mean, deviation = _mean_deviation(whole, means, squares)
         rows = float(self._inside.sum())
@@ -470,14 +472,14 @@ class TableEstimate:
         absolute = float(whole @ np.abs(means - mean)) / total
         # For an indicator of a share p, 4 p (1 - p) is the squared mean absolute deviation over the variance.
         ratio = min(1.0, absolute**2 / max(deviation**2, _EMPTY))
-        return Moments(rows, own, inner, deviation, max((1 - math.sqrt(1 - ratio)) / 2, _EMPTY))
+        return RowMoments(rows, own, inner, deviation, max((1 - math.sqrt(1 - ratio)) / 2, _EMPTY))
 
     @cached_property
     def _bins(self) -> BinSums:
         return self.column.bin_sums(self.summed)
 
     @cached_property
-    def _sides(self) -> dict[int, Side]:
+    def _sides(self) -> dict[int, BoxSide]:
         return {column: self._graph.readers[column].side(runs) for column, runs in self.others.items()}
 
     @cached_property
