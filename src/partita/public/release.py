@@ -46,6 +46,7 @@ from partita.public.results import (
 )
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
+from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
 from partita.public.workload.release import QueryView
 
@@ -82,7 +83,8 @@ class Release:
     errors and guaranteed bounds stay those of what was released.
 
     `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
-    conditions on their keys. `answers` are those to the queries that were published.
+    conditions on their keys. A table release has sums and means of all its columns of numbers. `answers` are
+    those to the queries that were published.
     """
 
     views: tuple[AnyView, ...]
@@ -103,6 +105,11 @@ class Release:
     def columns(self) -> tuple[str, ...]:
         """The columns that can be asked for, each once."""
         return list_columns(self.views)
+
+    @cached_property
+    def summable(self) -> tuple[SumView | TableSumView, ...]:
+        """Where sums come from: views of sums, and the columns of numbers of table releases."""
+        return (*self.sums, *find_table_sums(self.views))
 
     def view(self, *columns: str) -> AnyView:
         """What was released about these columns: the view of fewest columns that has all of them."""
@@ -279,10 +286,11 @@ class Release:
     ) -> SumAnswer:
         """The sum of a column over the rows in the given cells, and what values it covers.
 
-        For columns that were published with `sums=`. Conditions are on keys: `sum("salary", age=(30, 39))`.
+        For columns that were published with `sums=`, and for all columns of numbers of a table release.
+        Conditions are on keys: `sum("salary", age=(30, 39))`.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.sums, column, conditions).sum(conditions)
+        return find_sum_view(self.summable, column, conditions).sum(conditions)
 
     def mean(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -292,21 +300,21 @@ class Release:
         Where there may be no such row at all it is not determinable, and says so.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.sums, column, conditions).mean(conditions)
+        return find_sum_view(self.summable, column, conditions).mean(conditions)
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.sums, column, conditions).variance(conditions)
+        return find_sum_view(self.summable, column, conditions).variance(conditions)
 
     def std(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.sums, column, conditions).std(conditions)
+        return find_sum_view(self.summable, column, conditions).std(conditions)
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
@@ -492,7 +500,9 @@ def _check_distinct(columns: tuple[str, ...], conditions: Where) -> None:
         check(not repeated, "column", rule, given=column, fix=fix)
 
 
-def find_sum_view(sums: Sequence[SumView], column: object, keys: Iterable[str]) -> SumView:
+def find_sum_view(
+    sums: Sequence[SumView | TableSumView], column: object, keys: Iterable[str]
+) -> SumView | TableSumView:
     """The view of sums of the column with the fewest keys that has all these keys; the first such."""
     of_column = [view for view in sums if view.column == column]
     if not of_column:

@@ -52,6 +52,7 @@ from partita.trusted.mechanisms.catalogue import (
     choose,
     choose_boxes,
 )
+from partita.trusted.mechanisms.graph import TableGraph
 
 # Which part of epsilon each view gets: as asked for, or as predicted errors speak for.
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
@@ -177,8 +178,28 @@ class Drafts:
             )
             return sum_request(schema, keys, share, self.guarantee, moments=moments)
 
-        views = sum_views(self.views, self.summed.columns)
+        counted = [view for view in self.views if not self._is_table(view)]
+        views = sum_views(counted, self.summed.columns) if counted or not self.views else []
         return [Draft(sum_name(column, keys), partial(request, keys, column)) for keys, column in views]
+
+    def with_summed(self) -> Drafts:
+        """The same, where every table has the summed columns: its model answers sums by all columns."""
+        if not self.summed.columns:
+            return self
+        tables = [self._is_table(view) for view in self.views]
+        rule = "must be of columns in a view of few columns: the model of a table has no squares"
+        fix = 'give them views of their own, for example views=[("salary",), ...]'
+        squared = ", ".join(sorted(self.summed.squared))
+        check(not squared or not tables or not all(tables), "moments", rule, given=squared, fix=fix)
+        pairs = zip(self.views, tables, strict=True)
+        views = [tuple(dict.fromkeys((*view, *self.summed.columns))) if t else view for view, t in pairs]
+        return replace(self, views=views)
+
+    def _is_table(self, columns: tuple[str, ...]) -> bool:
+        """Whether a view of these columns will be released as a model of a table."""
+        schema = {column: self.schema[column] for column in columns}
+        request = view_request(schema, Fraction(1), self.guarantee, self.mechanism, self.together)
+        return isinstance(request.choice.mechanism, TableGraph)
 
     def _queries(self) -> list[Draft]:
         if self.queries is None:
@@ -276,7 +297,7 @@ class Request:
             together=checked_together(declared, together, counted),
         )
         check_name(mechanism, map(len, drafts.views), queries=asked is not None)
-        return Request.of(drafts.requests(shares), person)
+        return Request.of(drafts.with_summed().requests(shares), person)
 
     @staticmethod
     def of(requests: Sequence[ViewRequest[Any]], person: str | None) -> Request:

@@ -185,7 +185,7 @@ class TableGraphRelease(BoxRelease):
         """How many rows lie in some runs of every column that is asked for."""
         sides = {column: self.readers[column].side(runs) for column, runs in product.runs.items()}
         if not sides:
-            return self._total
+            return self.rows
         if len(sides) == 1:
             return next(iter(sides.values())).alone
         value = float(self.fit.model.table((), {c: side.weights for c, side in sides.items()}))
@@ -199,7 +199,8 @@ class TableGraphRelease(BoxRelease):
         )
 
     @cached_property
-    def _total(self) -> Answer:
+    def rows(self) -> Answer:
+        """How many rows there are, by all that was released."""
         total = NoisySum(self.fit.total, {(1, self.fit.scale): 1}).answer(0.0)
         combined = Answer.combined([*(view.answer(view.everything) for view in self.fit.views), total])
         return Answer(self.fit.rows, lambda: self.fit.rows_error, combined.bounds, 0.0, "measured")
@@ -215,7 +216,7 @@ class TableGraphRelease(BoxRelease):
         for pair in all_pairs(tuple(sides)) if len(sides) > 2 else ():
             weights = {c: sides[c].weights[None, :] for c in pair}
             pairs[pair] = self._expected(weights)
-        found = self._misses.deviations(shares, np.array([value]), pairs, self._kind, self.fit)
+        found = self.misses.deviations(shares, np.array([value]), pairs, self.kind_of, self.fit)
         return float(found[0])
 
     def _bounds(self, sides: Mapping[int, BoxSide], beta: float) -> tuple[float, float]:
@@ -229,7 +230,7 @@ class TableGraphRelease(BoxRelease):
 
     def _most_rows(self, beta: float) -> float:
         """No more rows are there, except with probability beta."""
-        return self._total.bounds(beta)[1]
+        return self.rows.bounds(beta)[1]
 
     def _by_columns(self, low: Corners, high: Corners) -> Iterator[tuple[Columns, NDArray[np.intp]]]:
         """The rows of boxes that constrain the same columns, some at a time."""
@@ -250,7 +251,7 @@ class TableGraphRelease(BoxRelease):
 
     def _errors(self, columns: Columns, low: Corners, high: Corners) -> Floats:
         if not columns:
-            return np.full(len(low), self._total.error)
+            return np.full(len(low), self.rows.error)
         if len(columns) == 1:
             return self._alone(columns[0], low, high)[1]
         weights = self._weights(columns, low, high)
@@ -262,7 +263,7 @@ class TableGraphRelease(BoxRelease):
         pairs = {}
         for pair in all_pairs(columns) if len(columns) > 2 else ():
             pairs[pair] = self._expected({c: weights[c] for c in pair})
-        return self._misses.deviations(shares, self._expected(weights), pairs, self._kind, self.fit)
+        return self.misses.deviations(shares, self._expected(weights), pairs, self.kind_of, self.fit)
 
     def _alone(self, column: int, low: Corners, high: Corners) -> tuple[Floats, Floats]:
         return self.readers[column].alone(low[:, column], high[:, column])
@@ -298,10 +299,11 @@ class TableGraphRelease(BoxRelease):
         return {}
 
     @cached_property
-    def _misses(self) -> ErrorModel:
+    def misses(self) -> ErrorModel:
+        """What the model may miss, from audits."""
         return ErrorModel(self.audits)
 
-    def _kind(self, pair: Columns) -> str:
+    def kind_of(self, pair: Columns) -> str:
         """The class of a pair in audits."""
         if pair in self.fit.pairs:
             return MEASURED

@@ -37,6 +37,7 @@ from partita.public.records import ANSWERS, QuantileValue, Summary, TableResult
 from partita.public.release import Release, find_sum_view
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
+from partita.public.tables.sums import TableSumView
 from partita.public.views import View, count_boxes
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
@@ -196,9 +197,10 @@ class WorkEstimate:
         return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
 
     def _summary(self, column: str, where: Where) -> int:
-        view = find_sum_view(self.facts.release.sums, column, where)
+        view = find_sum_view(self.facts.release.summable, column, where)
         boxes = self._number({key: view.declared[key] for key in view.keys}, where)
-        return _SUM * (_ANSWER + _ANSWER_TERM * boxes + self.facts.numbers(view) // _ANSWER_NUMBERS)
+        numbers = self.facts.numbers(view.view if isinstance(view, TableSumView) else view)
+        return _SUM * (_ANSWER + _ANSWER_TERM * boxes + numbers // _ANSWER_NUMBERS)
 
     def _view(self, columns: Iterable[str], where: Where) -> AnyView:
         return self.facts.release.view(*dict.fromkeys([*columns, *where]))
