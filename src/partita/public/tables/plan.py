@@ -57,6 +57,7 @@ _PIECES_FROM, _PIECES_TO = 20, 4096  # cells of ordered columns that are smoothe
 _TRACE: Final = 1e-6  # of all rows, spread over the ordinary cells of a column
 _PIECE_PRICE: Final = 8.0  # times the variance scale, for each constant piece
 _CLEAR: Final = 4.5  # standard errors: a special cell with less counts as empty in the model; most are empty
+_MOST_GRID: Final = 2.0**15  # cells of a measured table: joined columns may have twice as many groups
 _PAIR_CELLS: Final = 1000  # no pair weighs more than one of so many cells
 _MOST_LATER: Final = 3  # times the number of columns: pairs beyond the spanning tree
 
@@ -326,7 +327,9 @@ def find_grid(
     masses: Sequence[Floats], labels: Sequence[bool], epsilon: float, total: float
 ) -> tuple[Ints | None, ...]:
     """Groups of the bins of some columns that have about as many cells as this epsilon can tell."""
-    wanted = _grid_sizes([mass.size for mass in masses], max(2.0 ** len(masses), total * epsilon / GRAIN))
+    wanted = _grid_sizes(
+        [mass.size for mass in masses], max(2.0 ** len(masses), min(_MOST_GRID, total * epsilon / GRAIN))
+    )
     groups: list[Ints | None] = []
     for mass, label, number in zip(masses, labels, wanted, strict=True):
         if mass.size <= number:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from itertools import combinations_with_replacement, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -272,7 +272,7 @@ def _one_noise_for_two_views(patch: pytest.MonkeyPatch) -> None:
     right = RankBoxes._views
 
     def views(mechanism: RankBoxes, points: Points, session: Noise) -> Any:
-        first, second, third = right(mechanism, points, session)
+        first, second, third = cast(Any, right(mechanism, points, session))
         looks = second.looks
         noisy = looks.noisy.copy()
         noisy[0] = points.total + (first.looks.noisy[0] - points.total) * 2
