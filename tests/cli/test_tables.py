@@ -10,7 +10,7 @@ from partita.public.file import load
 
 from .conftest import CANARY, JOINT, Run
 
-TABLE = JOINT.replace('mechanism = "grid"', 'together = [["age", "wage"]]').replace('"40000"', '"1"')
+TABLE = JOINT.replace("grid", "graph").replace('"40000"', '"1"') + 'together = [["age", "wage"]]\n'
 
 
 @pytest.fixture

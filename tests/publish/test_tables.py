@@ -219,6 +219,16 @@ def test_simulated_labels_miss_nothing_without_noise(monkeypatch: pytest.MonkeyP
     assert max(each.largest for each in alone) < 0.5
 
 
+def test_a_wide_table_is_simulated() -> None:
+    """Rows of more than six columns are counted one by one, and compared all the same."""
+    schema = {**TABLE, **{f"q{number}": Integer(0, 3) for number in range(4)}}
+    rows = {**patients(200), **{f"q{number}": np.arange(200) % 4 for number in range(4)}}
+
+    measured = simulate(plan(schema, epsilon=1, rows=200), rows, ranges=8).measured
+
+    assert len({each.columns for each in measured}) == 8 + 28 + 1
+
+
 def test_a_simulation_shows_the_worst_pairs() -> None:
     """All are in its rows; few are printed, and the legend says so."""
     made = simulate(planned(), patients(), ranges=10)

@@ -35,6 +35,7 @@ from partita.publish.views import ColumnRequest, CountRequest, Together, ViewReq
 from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.open import open_source
+from partita.trusted.sources.wide import CompactPoints
 
 _COARSER: Final = (10, 100)  # steps to compare a real column with, in multiples of its own
 _BYTES: Final = 8
@@ -522,10 +523,11 @@ def _measure_table(view: CountRequest[Any], trial: TableTrial, ranges: int) -> l
 
 def _trial(view: CountRequest[Any], secret: Any) -> SimulationTrial | TableTrial:
     released = view.release(secret)
-    if isinstance(released, BoxView) and isinstance(secret, Points):
+    points = secret.gathered() if isinstance(secret, CompactPoints) else secret
+    if isinstance(released, BoxView) and isinstance(points, Points):
         if isinstance(released.boxes, TableGraphRelease):
-            return TableTrial(released.boxes, secret)
-        return BoxTrial(released.boxes, secret)
+            return TableTrial(released.boxes, points)
+        return BoxTrial(released.boxes, points)
     if isinstance(released, View) and isinstance(secret.histogram, Histogram):
         return ColumnTrial(released.axis, secret.histogram)
     rule, fix = "must be a table that is counted on this machine", "simulate with a sample of it in a file"

@@ -416,9 +416,10 @@ _PLAIN_CELLS: Final = 64  # cells of an ordered column that the mechanism always
 _PLAIN_ROWS: Final = 6  # rows times epsilon for each cell, from which on it counts them one by one
 _CONFIDENT: Final = 0.05  # a half width is exceeded with this probability
 _BOX_NOISE: Final = 0.22
-"""The error of a random box of two columns over sqrt(rows columns / rate). With `_BOX_BINS` it was measured
-on Adult, six of its columns, trips and made-up surveys of 5 to 16 columns, one release of each at epsilon .1,
-1 and 10: measured over predicted errors were .56 to 1.86."""
+"""The error of a random box of two columns over sqrt(rows columns / rate). With `_BOX_BINS` it was fitted to
+Adult, six of its columns, trips and made-up surveys of 5 to 16 columns, one release of each at epsilon .1, 1
+and 10: measured over predicted errors were .56 to 1.9, on two other surveys of 9 and 12 columns .36 to 1.9.
+Columns that determine each other err more unless they are measured together."""
 _BOX_BINS: Final = 0.0018  # of all rows, for each wide column: ends of a box lie inside of bins
 _COVERED_BOX: Final = 2.0  # the error of a box over that of a cell, where a cover holds all pairs
 _PAIR_CELL: Final = 1.4  # the error of a cell over that of a box over the root of its cells; same tables
