@@ -7,6 +7,7 @@ made-up surveys; benchmarks/README.md has the figures, also of tables that nothi
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,7 +47,10 @@ SMALL: Final = 8  # columns of so many cells are not joined, and are covered by 
 _FEWEST_COVERED: Final = 6  # columns: fewer have few pairs
 _MOSTLY: Final = 0.7  # of all pairs must be among small columns for a cover
 _COVER_CELLS: Final = (16, 32, 64, 128, 256)  # cells of a view of a cover: the best limit is searched
-_COVER_TRIES: Final = 6
+_COVER_TRIES: Final = (
+    6  # searches for each limit, with other ties; one for many columns, where they take long
+)
+_MANY_COVERED: Final = 20  # columns
 _COVER_GAIN: Final = 0.4  # error of pairs after the fit over that of raw views, on made-up surveys
 _COVER_WORTH: Final = 0.1  # of all rows: a cover that errs by more tells less than independence
 
@@ -140,7 +144,8 @@ def find_cover(columns: Sequence[int], sizes: Sequence[int]) -> list[Columns]:
 @lru_cache(maxsize=64)
 def _find_cover(columns: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Columns, ...]:
     """The cover of `find_cover`, found once: plans ask for the same one again and again."""
-    found = [_cover(columns, sizes, limit, salt) for limit in _COVER_CELLS for salt in range(_COVER_TRIES)]
+    tries = _COVER_TRIES if len(columns) <= _MANY_COVERED else 1
+    found = [_cover(columns, sizes, limit, salt) for limit in _COVER_CELLS for salt in range(tries)]
     best: list[Columns] = min(found, key=lambda cover: cover_error(cover, sizes))
     return tuple(best)
 
@@ -161,7 +166,7 @@ def _cover(columns: Sequence[int], sizes: Sequence[int], limit: int, salt: int) 
     open_pairs, cover = set(all_pairs(columns)), list[Columns]()
     while open_pairs:
         checkpoint()
-        degree = {column: sum(column in pair for pair in open_pairs) for column in columns}
+        degree = Counter(column for pair in open_pairs for column in pair)
         first = max(
             sorted(open_pairs), key=lambda p: degree[p[0]] + degree[p[1]] + _tie(p[0] + 41 * p[1], salt)
         )
