@@ -1635,8 +1635,8 @@ SOURCES: Final = (
         "sources",
         "rows of other parts are counted too",
         "trusted/sources/tally.py",
-        "matches.special == Special.ORDINARY)",
-        "matches.special != Special.NULL)",
+        "column).special == Special.ORDINARY)",
+        "column).special != Special.NULL)",
         "tests/trusted/sources/test_where.py::test_every_row_is_in_one_part_at_most",
     ),
     Bug(
