@@ -11,6 +11,7 @@ from tests.service.streams.conftest import Service
 
 
 @pytest.mark.faults
+@pytest.mark.filterwarnings("ignore::partita.errors.PrivacyWarning")  # an epsilon of any size may be tried
 @pytest.mark.parametrize("by", ["boss", "gate"])
 def test_answers_are_as_the_document_says(service: Service, by: str) -> None:
     """To an admin, who makes streams, and to a feeder, who feeds one that is there; each starts it anew."""
