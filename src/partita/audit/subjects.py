@@ -417,7 +417,7 @@ def _points(axes: Sequence[Axis], places: list[int], counts: list[int], contribu
 
 
 _UNIVERSE: Final = pt.Universe(["v"], [_VALUES])
-_PLANE: Final = (_AXIS, Axis(size=2))
+_PLANE: Final = (_AXIS, Axis(size=2, labels=True))
 _RANGE_MECHANISMS: Final = ("LinearWorkload", "ProjectedLaplace", "MultiplicativeWeights")
 
 
