@@ -62,9 +62,19 @@ def count_columns(
     sets: AxisSets, bins: Sequence[AxisBins], columns: Sequence[NDArray[Any]] | UInts, counts: Ints
 ) -> Ints:
     """The same, where the positions along each axis are an array of any unsigned integers."""
+    return count_blocks(sets, bins, iter([(columns, counts)]))
+
+
+def count_blocks(
+    sets: AxisSets,
+    bins: Sequence[AxisBins],
+    blocks: Iterator[tuple[Sequence[NDArray[Any]] | UInts, Ints]],
+) -> Ints:
+    """The same for blocks of rows, which are read one after another into one array of counts."""
     finders = {axis: _make_finder(bins[axis]) for axis in sorted({axis for each in sets for axis in each})}
     chunks = (
         ({axis: find(columns[axis][rows]) for axis, find in finders.items()}, counts[rows])
+        for columns, counts in blocks
         for rows in (slice(start, start + _CHUNK) for start in range(0, len(counts), _CHUNK))
     )
     return _count_codes(sets, bins, chunks)

@@ -211,18 +211,18 @@ def _filter_rows(columns: dict[str, Any], where: tuple[str, str]) -> dict[str, A
 def _encode_batch(schema: Mapping[str, Domain], columns: dict[str, Any]) -> dict[str, Positions]:
     def encode(name: str, domain: Domain) -> Positions:
         found = locate_cells(domain, encode_column(domain, pa.chunked_array([columns[name]])))
-        return found.astype(_type_of(domain))
+        return found.astype(position_type(domain))
 
     return {name: attempt(partial(encode, name, domain), _failed()) for name, domain in schema.items()}
 
 
-def _type_of(domain: Domain) -> Any:
-    """The shortest unsigned integers that hold all positions."""
+def position_type(domain: Domain) -> Any:
+    """The shortest unsigned integers that hold all positions along the axis of a domain."""
     return np.min_scalar_type(Axis.of(domain).width - 1)
 
 
 def _join(parts: list[Positions], domain: Domain) -> Positions:
-    return np.concatenate([np.zeros(0, _type_of(domain)), *parts])
+    return np.concatenate([np.zeros(0, position_type(domain)), *parts])
 
 
 # A person with at most `limit` rows has all of them counted, so only the rows of others are grouped.
@@ -248,7 +248,7 @@ def _bound(
         ones = np.ones(some.size, np.int64)
         chosen, counts = bound_contributions(who[some], texts, cells, ones, limit=limit, salt=salt)
         for (name, domain), encoded in zip(schema.items(), chosen, strict=True):
-            positions = locate_cells(domain, encoded).astype(_type_of(domain))
+            positions = locate_cells(domain, encoded).astype(position_type(domain))
             kept[name].append(np.repeat(positions, counts))
     return {name: np.concatenate(parts) for name, parts in kept.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from operator import add
 from typing import Any, Final, NamedTuple, TypeAlias, final
@@ -20,15 +20,20 @@ from numpy.typing import NDArray
 from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Encoded, Special
+from partita.public.boxes.bins import AxisBins
 from partita.trusted.mechanisms.base import noise_elsewhere
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram, PointCounts, ShardWork, Work
 from partita.trusted.sources.base import locate_columns
 from partita.trusted.sources.spark.session import Batch, Cluster, Frame, check_once, sf
 from partita.trusted.sources.tally import ColumnCounts, locate_cells, regroup
+from partita.trusted.tables import AxisSets, check_sets, count_tables, split_tables
 
 SHIFT: Final = 2**63
 """The cell that is 0 on the cluster."""
+
+PERSON: Final = "person"
+"""The column that tells persons apart: null where there is no id."""
 
 _SHIFT: Final = np.uint64(SHIFT)
 _BLOCK: Final = 2**20  # rows that a worker handles at once: memory against calls
@@ -42,12 +47,12 @@ _SUM_COLUMNS: Final = "piece int, sum binary"
 _CUT_COLUMNS: Final = "shard int, seals binary"
 
 
-def blocks(batches: Iterator[Batch]) -> Iterator[Any]:
-    """Tables of about a million rows."""
+def blocks(batches: Iterator[Batch], rows: int = _BLOCK) -> Iterator[Any]:
+    """Tables of so many rows, or a few more: a million, unless told."""
     held: list[Batch] = []
     for batch in batches:
         held.append(batch)
-        if sum(each.num_rows for each in held) >= _BLOCK:
+        if sum(each.num_rows for each in held) >= rows:
             yield pa.Table.from_batches(held)
             held = []
     if held:
@@ -308,25 +313,33 @@ def _names(declared: str) -> Sequence[str]:
 BlockReader: TypeAlias = Callable[[CellBlock], tuple[UInts, Ints]]
 """The cells or points in a block, ascending, and how many rows each has."""
 
+PartitionSums: TypeAlias = Callable[[Iterator[Batch]], Iterator[NDArray[Any]]]
+"""Arrays of one shape, made of the batches of a partition, which are to be added up."""
+
 
 def fold(packed: PackedCells, reader: BlockReader, work: Work) -> NDArray[Any]:
-    """The sum of work(cells or points, counts) over all blocks.
+    """The sum of work(cells or points, counts) over all blocks."""
+    empty = np.zeros((0, packed.width), np.uint8), np.zeros((0, packed.width), np.uint64)
+    nothing = work(*reader(CellBlock(0, *empty, np.zeros(0, np.int64))))
+    return add_up(packed.cluster, packed.frame, _BlockSums(reader, work), nothing)
+
+
+def add_up(cluster: Cluster, frame: Frame, sums: PartitionSums, nothing: NDArray[Any]) -> NDArray[Any]:
+    """The sum of arrays over all partitions of a frame, in one pass; `nothing` is the sum of no rows.
 
     A sum is an array as large as what is released. Each partition adds up its own. The sum travels in pieces,
     without those that are all zero. Equal pieces are added on one executor, so that the driver gets every
     piece once.
     """
-    empty = np.zeros((0, packed.width), np.uint8), np.zeros((0, packed.width), np.uint64)
-    nothing = work(*reader(CellBlock(0, *empty, np.zeros(0, np.int64))))
     pieces = -(-nothing.size // _PIECE)
 
     def run() -> dict[int, NDArray[Any]]:
-        sums = packed.cluster.mapped(packed.frame, _PartitionSum(reader, work), _SUM_COLUMNS)
-        together = sums.repartition(min(pieces, packed.cluster.parallelism), "piece")
-        added = packed.cluster.mapped(together, _add_pieces, _SUM_COLUMNS)
+        summed = cluster.mapped(frame, PartitionSum(sums), _SUM_COLUMNS)
+        together = summed.repartition(min(pieces, cluster.parallelism), "piece")
+        added = cluster.mapped(together, _add_pieces, _SUM_COLUMNS)
         return _by_piece([(row["piece"], _read_piece(row["sum"])) for row in added.collect()])
 
-    found = packed.cluster.run(run) if pieces else {}
+    found = cluster.run(run) if pieces else {}
     parts = [found.get(piece, part) for piece, part in enumerate(_split_pieces(nothing))]
     return np.concatenate(parts).reshape(nothing.shape) if parts else nothing
 
@@ -340,14 +353,25 @@ def _by_piece(found: list[tuple[int, NDArray[Any]]]) -> dict[int, NDArray[Any]]:
 
 @final
 @dataclass(frozen=True)
-class _PartitionSum:
-    """A worker that adds up one partition."""
+class _BlockSums:
+    """The work on each block of a partition."""
 
     reader: BlockReader
     work: Work
 
+    def __call__(self, batches: Iterator[Batch]) -> Iterator[NDArray[Any]]:
+        return (self.work(*self.reader(block)) for block in CellBlock.join(CellBlock.read(batches)))
+
+
+@final
+@dataclass(frozen=True)
+class PartitionSum:
+    """A worker that adds up one partition."""
+
+    sums: PartitionSums
+
     def __call__(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        sums = (self.work(*self.reader(block)) for block in CellBlock.join(CellBlock.read(batches)))
+        sums = self.sums(batches)
         first = next(sums, None)
         if first is not None:
             pieces = enumerate(_split_pieces(reduce(add, sums, first)))
@@ -495,6 +519,12 @@ class SparkPoints(PointCounts):
         """Blocks stay on the executors, and their sum comes back."""
         return fold(self.packed, _PointReader(self.domains, self.order), work)
 
+    def tables(self, sets: AxisSets, bins: Sequence[AxisBins]) -> list[Ints]:
+        """The exact number of rows in each combination of bins; no block is put in order for that."""
+        shapes = check_sets(sets, bins, self.axes)
+        work = partial(count_tables, tuple(map(tuple, sets)), tuple(bins))
+        return split_tables(fold(self.packed, _PointReader(self.domains, self.order, False), work), shapes)
+
     def alone(self, axis: int) -> SparkPoints:
         """Grouped again along one axis, and stored on the cluster."""
         packed = self._alone(axis)
@@ -506,7 +536,8 @@ class SparkPoints(PointCounts):
         return SparkCounts(size, self.contributions, self._shards(axis), self._alone(axis))
 
     def _alone(self, axis: int) -> PackedCells:
-        return self.packed.alone(self.order[axis], self._shards(axis))
+        alone = self.packed.width == 1
+        return self.packed if alone else self.packed.alone(self.order[axis], self._shards(axis))
 
     def _shards(self, axis: int) -> Shards:
         return Shards.of(self.domains[axis].size, parts=self.parts)
@@ -522,14 +553,15 @@ class _PointReader:
 
     domains: tuple[Domain, ...]
     order: tuple[int, ...]
+    ascending: bool = True
 
     def __call__(self, block: CellBlock) -> tuple[UInts, Ints]:
-        """Points in ascending order of the first axis, then the second, and so on."""
+        """Points, in ascending order of the first axis, then the second, and so on, unless told otherwise."""
         along = [
             locate_cells(domain, Encoded(block.cells[:, column], block.special[:, column]))
             for domain, column in zip(self.domains, self.order, strict=True)
         ]
-        ordered, counts = regroup(along, block.counts)
+        ordered, counts = regroup(along, block.counts) if self.ascending else (along, block.counts)
         return np.stack(ordered, axis=1), counts
 
 
@@ -561,10 +593,7 @@ class SparkTally:
         domain = self.schema[name]
         shards = Shards.of(domain.size, parts=self.parts)
         packed = self.packed if self.packed.width == 1 else self.packed.alone(number, shards)
-        by_kind = fold(packed, _kinds, _sums).tolist()
-        total = by_kind[Special.ORDINARY]
-        counts = SparkCounts(domain.size, self.contributions, shards, packed, total)
-        return ColumnCounts(counts, {name: by_kind[Special.named(name)] for name in domain.specials})
+        return count_packed(domain, self.contributions, shards, packed)
 
     def points(self, names: Sequence[str]) -> SparkPoints:
         """The counts of several columns together."""
@@ -578,6 +607,13 @@ class SparkTally:
 
     def __repr__(self) -> str:
         return f"SparkTally({list(self.schema)}, contributions={self.contributions}, secret)"
+
+
+def count_packed(domain: Domain, contributions: int, shards: Shards, packed: PackedCells) -> ColumnCounts:
+    """The counts of one packed column: those of special cells come here, the others stay there."""
+    by_kind = fold(packed, _kinds, _sums).tolist()
+    counts = SparkCounts(domain.size, contributions, shards, packed, by_kind[Special.ORDINARY])
+    return ColumnCounts(counts, {name: by_kind[Special.named(name)] for name in domain.specials})
 
 
 def _kinds(block: CellBlock) -> tuple[UInts, Ints]:

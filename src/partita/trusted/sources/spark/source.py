@@ -21,6 +21,7 @@ from partita.trusted.sources.arrow import UNREADABLE, check_sum, to_engine, wide
 from partita.trusted.sources.base import Table, check_column_names, locate_columns
 from partita.trusted.sources.engine import finish
 from partita.trusted.sources.spark.counts import (
+    PERSON,
     SHIFT,
     SparkTally,
     blocks,
@@ -31,10 +32,9 @@ from partita.trusted.sources.spark.counts import (
     whole_groups,
 )
 from partita.trusted.sources.spark.session import Batch, Cluster, Frame, number_columns, sf
+from partita.trusted.sources.spark.wide import PackedRows, RowEncoder, SparkWideTally
 from partita.trusted.sources.tally import Tally, number_persons, tally
-
-PERSON: Final = "person"
-"""The column that tells persons apart: null where there is no id."""
+from partita.trusted.sources.wide import is_wide
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _STATE_COLUMNS: Final = "state binary"
@@ -68,10 +68,11 @@ class SparkSource:
         contributions: int = 1,
         salt: str = "",
         where: tuple[str, str] | None = None,
-    ) -> SparkTally:
+    ) -> SparkTally | SparkWideTally:
         """Count cells as `sources.tally` does, on the cluster, where the counts stay.
 
-        A wrong request is refused before anything runs on the cluster.
+        The rows of many columns are not grouped. A wrong request is refused before anything runs on the
+        cluster.
         """
         cluster, empty = Cluster.of(self.frame), _EmptySource(self.frame)
         cluster.require_no_races()
@@ -83,6 +84,8 @@ class SparkSource:
         }
         request = tally(empty, schema, by, **facts)
         parts = self.shards or cluster.parts
+        if is_wide(schema, by):
+            return _store_rows(cluster, empty.raw, request, parts=parts, **facts)
         cells = cluster.run(lambda: _encode(cluster, empty.raw, request.schema, parts=parts, **facts))
         return SparkTally.of(request.schema, request.contributions, parts, cluster, cells)
 
@@ -145,15 +148,21 @@ class Raw:
 
         The person is null where the value is not an id: rows without an id are those of one person.
         """
+        return self._bring_together(self.group(), person, parts=parts)
+
+    def rows_by_person(self, person: str, *, parts: int) -> Frame:
+        """All rows, those of a person as `group_by_person` has them."""
+        return self._bring_together(self.frame, person, parts=parts)
+
+    def _bring_together(self, rows: Frame, person: str, *, parts: int) -> Frame:
         self.require_ids(person)
         place = self.names.index(person)
-        key, kind = self.group()[f"k{place}"], self.kinds[place]
+        key, kind = sf.col(f"k{place}"), self.kinds[place]
         if types.is_large_binary(kind):
             key = sf.when(~key.isin(sf.lit(b""), sf.lit(UNREADABLE)), key)
         elif types.is_floating(kind):
-            key = sf.when(~sf.isnan(key), key)
-        apart = self.group().withColumn(PERSON, key)
-        return apart.repartition(parts, PERSON).sortWithinPartitions(PERSON)
+            key = sf.when(~sf.isnan(key), key + sf.lit(0.0))  # -0.0 becomes 0.0
+        return rows.withColumn(PERSON, key).repartition(parts, PERSON).sortWithinPartitions(PERSON)
 
 
 _WIDE: Final = {
@@ -307,6 +316,16 @@ def _encode(
     grouped = raw.group() if person is None else raw.group_by_person(person, parts=parts)
     worker = EncodingWorker(schema=schema, keys=raw.names, person=person, **facts)
     return cluster.mapped(grouped, worker, columns(len(schema)))
+
+
+def _store_rows(
+    cluster: Cluster, raw: Raw, request: Tally, *, parts: int, person: str | None, **facts: Any
+) -> SparkWideTally:
+    """The positions of all rows that count; those of one person are encoded, and bounded, together."""
+    encoder = RowEncoder(schema=request.schema, keys=raw.names, person=person, **facts)
+    rows = raw.frame if person is None else raw.rows_by_person(person, parts=parts)
+    packed = PackedRows.of(cluster, rows, encoder)
+    return SparkWideTally(request.schema, request.contributions, parts, packed)
 
 
 @final
