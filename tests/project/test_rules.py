@@ -42,7 +42,7 @@ WITH_ONE_IMPORTER = {
     "partita.publish.trials": "questions that a simulation asks, apart from what a plan predicts",
     "partita.service.process": "starts the processes of the service",
     "partita.trusted.sources.postgres": "one file for each kind of source",
-    "partita.trusted.sources.spark.counts": "runs on the workers of Spark, which load nothing else",
+    "partita.trusted.sources.spark.wide": "rows of wide tables on Spark, apart from grouped cells",
     "partita.trusted.streams.sliding": "a mechanism",
 }
 """Modules that one other imports, and why they are apart."""
