@@ -325,7 +325,7 @@ def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[s
     if totals:
         yield (
             "Error of totals: an interval is about the true total of all values within the declared bounds. "
-            "Its lower end allows for noise, and its upper end also for a tail that noise hides, if that tail "
+            "Its lower end allows for noise, its upper end also for a tail that noise hides, if that tail "
             "thins out; guaranteed bounds need no such assumption."
         )
     if sums:

@@ -40,8 +40,8 @@ _NARROW: Final = 2**32  # in gaps up to here a magnitude times the unit has 62 b
 _FEW_ROWS: Final = 2**32  # fewer rows have sums of masses of at most 62 bits
 _OCTAVE: Final = 4  # buckets that are tested together, as in the cap of level trees
 
-# The constants of the walk come from the specification of totals, where they were chosen on lognormal, wage
-# and Pareto columns; benchmarks/README.md, "Totals alone", has families that no constant was chosen on.
+# The constants of the walk are those of a prototype, chosen on lognormal columns, wages, a Pareto tail and few
+# huge values; benchmarks/README.md, "Totals alone", has them beside families that no constant was chosen on.
 _CLEAR: Final = 2.5  # scales of noise, times ln(1000 buckets), that an octave must exceed: no false cap
 _FILLED: Final = 3.0  # scales that the last bucket of the cap must exceed: fewer place it too high
 _FIRST: Final = 4.0  # scales for the knot above the cap: a false one doubles the noise
@@ -289,15 +289,17 @@ class KnotSide:
         """What silent knots may hold if the tail thins out: rows fall by a factor from knot to knot.
 
         The first silent knot holds at most what its noisy mass and the last covered knot allow, but for about
-        beta. Knots that are expected to hold next to no row are left out: that is the assumption.
+        beta. Then all knots hold what is expected of them, those with next to no row left out, or the last
+        knot where beta rows are expected holds a whole one; whichever is more.
         """
         if not self.silent or not self.top:
             return 0.0
         thinning, last = self._thinning, max(float(self.masses[self.top - 1]), self.noise)
         own = max(0.0, float(self.masses[self.top])) + self.noise * math.log(1 / (2 * beta))
         first = min(own, (last + _MARGIN * self.noise) * (thinning if self.top > 1 else 1.0))
-        rows = first * thinning ** np.arange(self.knots.size - self.top)
-        return float(self.knots[self.top :] @ np.where(rows >= _SELDOM, rows, 0.0))
+        rows, knots = first * thinning ** np.arange(self.knots.size - self.top), self.knots[self.top :]
+        together = float(knots @ np.where(rows >= _SELDOM, rows, 0.0))
+        return max(together, float(knots[rows >= beta].max(initial=0.0)))
 
     def ends(self, slack: float) -> tuple[float, float]:
         """The least and the largest sum of masses times knots if every mass is within `slack` rows."""
