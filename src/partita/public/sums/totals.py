@@ -40,8 +40,8 @@ _NARROW: Final = 2**32  # in gaps up to here a magnitude times the unit has 62 b
 _FEW_ROWS: Final = 2**32  # fewer rows have sums of masses of at most 62 bits
 _OCTAVE: Final = 4  # buckets that are tested together, as in the cap of level trees
 
-# The constants of the walk are those of a prototype, chosen on lognormal columns, wages, a Pareto tail and few
-# huge values; benchmarks/README.md, "Totals alone", has them beside families that no constant was chosen on.
+# The constants of the walk are those of a prototype, chosen on lognormal columns, wages, a Pareto tail and
+# few huge values; benchmarks/README.md, "Totals alone", has them beside families that chose no constant.
 _CLEAR: Final = 2.5  # scales of noise, times ln(1000 buckets), that an octave must exceed: no false cap
 _FILLED: Final = 3.0  # scales that the last bucket of the cap must exceed: fewer place it too high
 _FIRST: Final = 4.0  # scales for the knot above the cap: a false one doubles the noise

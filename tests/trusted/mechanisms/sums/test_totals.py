@@ -1,4 +1,4 @@
-"""Totals alone: exact splits, paid for by the row, honest about the true total, and refused where they must."""
+"""Totals alone: exact splits, paid for by the row, honest about the true total, refused where they must."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import partita.public.sums.totals as public
-import partita.trusted.mechanisms.totals as trusted
 from partita.domain import Category, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
@@ -69,7 +67,9 @@ def _run(mechanism: KnotTotal) -> Callable[[Any, Any], Any]:
 
 
 @pytest.mark.parametrize(
-    "value", [Integer(0, 2**63 - 1), Integer(-(2**62), 2**62 - 1), Integer(7, 2**40), Integer(-90, -3)], ids=str
+    "value",
+    [Integer(0, 2**63 - 1), Integer(-(2**62), 2**62 - 1), Integer(7, 2**40), Integer(-90, -3)],
+    ids=str,
 )
 def test_without_noise_masses_say_the_total_but_for_the_floor(value: Integer) -> None:
     """The exact total lies between the masses times their knots and that plus width / U for every row."""
@@ -108,7 +108,10 @@ def test_more_than_2_to_the_32_rows_have_exact_masses() -> None:
     """Sums of masses that need more than 64 bits are Python integers."""
     knots = TotalKnots(Magnitudes(ValueLine.of(Integer(0, 100))), Caps(3, None, seen=True))
     masses = knots.masses(np.array([1, 3, 4], np.uint64), np.array([2**60, 2**60, 7]))
-    assert masses.tolist()[:2] == [2**60 * UNIT + 2**60 * (UNIT - 2 * UNIT // 3), 2**60 * (2 * UNIT // 3) + 7 * UNIT]
+    assert masses.tolist()[:2] == [
+        2**60 * UNIT + 2**60 * (UNIT - 2 * UNIT // 3),
+        2**60 * (2 * UNIT // 3) + 7 * UNIT,
+    ]
 
 
 @pytest.mark.parametrize("caps", list(product((1, 2, 3, 4, 6), (1, 2, 3))), ids=str)
@@ -120,7 +123,9 @@ def test_for_all_knots_a_row_has_one_unit_and_a_change_moves_two(caps: tuple[int
     assert {place: int(np.abs(each).sum()) for place, each in masses.items()} == {
         place: UNIT if place in NUMBERS else 0 for place in PLACES
     }
-    assert max(int(np.abs(one - other).sum()) for one, other in product(masses.values(), repeat=2)) == 2 * UNIT
+    assert (
+        max(int(np.abs(one - other).sum()) for one, other in product(masses.values(), repeat=2)) == 2 * UNIT
+    )
 
 
 def test_special_cells_are_no_part_of_the_total() -> None:
@@ -194,15 +199,15 @@ def test_where_one_row_would_move_the_knots_it_costs_exactly_epsilon() -> None:
 @pytest.mark.parametrize("protected", [{}, MOVING, {"contributions": 2, "person": "id"}], ids=str)
 def test_published_totals_replay_within_epsilon(protected: dict[str, Any]) -> None:
     """From two tables to two files: the same bytes are at most e times as likely."""
-    others = {"id": [3, 4, 5, 6], "pay": [1, 6, -2, None]}
+    others: dict[str, list[Any]] = {"id": [3, 4, 5, 6], "pay": [1, 6, -2, None]}
     rows = protected.get("contributions", 1)
-    one = {"id": [1] * rows if protected == MOVING else [], "pay": [0] * rows if protected == MOVING else []}
-    other = {"id": [1] * rows, "pay": [6] * rows}
-    tables = [{name: each[name] + others[name] for name in others} for each in (one, other)]
-
-    loss = replay_publish(
-        *tables, {"pay": VALUE}, epsilon=Fraction(1), sums=["pay"], mechanism="totals", passes=3, **protected
+    before: list[int] = [0] if protected == MOVING else []
+    one, other = (
+        {"id": [1] * len(pay) + others["id"], "pay": [*pay, *others["pay"]]} for pay in (before, [6] * rows)
     )
+    asked: dict[str, Any] = {"epsilon": Fraction(1), "sums": ["pay"], "mechanism": "totals", **protected}
+
+    loss = replay_publish(one, other, {"pay": VALUE}, passes=3, **asked)
 
     assert loss <= 1
     assert float(loss) > 0.9
@@ -256,7 +261,9 @@ def test_two_roundings_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def masses(self: TotalKnots, places: Any, counts: Any) -> Any:
         rows = [shipped(self, places[row : row + 1], np.array([1])) for row in range(len(places))]
-        return sum((-(-row // grain) * grain * int(count) for row, count in zip(rows, counts, strict=True)), 0)
+        return sum(
+            (-(-row // grain) * grain * int(count) for row, count in zip(rows, counts, strict=True)), 0
+        )
 
     assert _most_loss() == 1
     monkeypatch.setattr(TotalKnots, "masses", masses)
@@ -275,16 +282,17 @@ def test_a_release_with_too_little_noise_breaks_its_promise() -> None:
     """What a row costs follows from both scales, and is epsilon."""
     release = KnotTotal(value=VALUE, epsilon="1/3").release(_points(CROWD, VALUE))
     assert release.spent == Fraction(1, 3)
-    assert KnotTotal(value=VALUE, epsilon=1, contributions=2, **MOVING).release(_points(CROWD, VALUE)).spent == (
-        Fraction(1, 4)
-    )
+    assert KnotTotal(value=VALUE, epsilon=1, contributions=2, **MOVING).release(
+        _points(CROWD, VALUE)
+    ).spent == (Fraction(1, 4))
 
 
 # --- what it says --------------------------------------------------------------------------------
 
 
 def _side(masses: Sequence[float], *, seen: bool = True) -> KnotSide:
-    return KnotSide(10.0 * 2.0 ** np.arange(len(masses)), np.array(masses, float), 1.0, seen)
+    knots = np.array([10.0 * 2**place for place in range(len(masses))])
+    return KnotSide(knots, np.array(masses, np.float64), 1.0, seen)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +331,9 @@ def test_a_total_says_what_it_is_about_and_what_it_assumes() -> None:
     """The first line is the subject; the second has the least total, and the interval with its assumption."""
     first, second = str(_answer([1_000] * 5_000, COST)).splitlines()
 
-    assert first == "Total of all values from 0 to 1,000,000,000; null, invalid and out of bounds are left out."
+    assert (
+        first == "Total of all values from 0 to 1,000,000,000; null, invalid and out of bounds are left out."
+    )
     assert second.startswith("At least ")
     assert second.endswith(" if the tail thins out.")
 
@@ -352,8 +362,8 @@ def test_where_all_knots_are_covered_nothing_is_assumed() -> None:
 def test_guaranteed_bounds_hold_the_true_total(value: Integer, tape: int) -> None:
     """On five tapes for each column, one row at the very end included, which no interval could promise."""
     random = np.random.default_rng(tape)
-    values = np.exp(random.normal(7, 1, 3_000)).astype(np.int64) * (-1 if value.low < 0 else 1)
-    values = [*np.clip(values, int(value.low), int(value.high)).tolist(), int(value.high)]
+    drawn = np.exp(random.normal(7, 1, 3_000)).astype(np.int64) * (-1 if value.low < 0 else 1)
+    values = [*np.clip(drawn, int(value.low), int(value.high)).tolist(), int(value.high)]
     answer = _answer(values, value, tape=tape)
     low, high = answer.worst(0.01)
 
@@ -417,8 +427,3 @@ def test_points_of_another_column_draw_no_noise() -> None:
     """They are refused first."""
     with pytest.raises(Exception, match="must lie on the mechanism's axes"):
         KnotTotal(value=VALUE, epsilon=1).release(_points([1], Integer(0, 3)), noise=ForbiddenNoise())
-
-
-def test_both_sides_have_the_same_unit() -> None:
-    """The scale of noise and the split of rows come from one number."""
-    assert trusted.UNIT == public.UNIT
