@@ -43,7 +43,7 @@ NUMBERS = range(1, 11)
 MOVING: dict[str, Any] = {"neighbors": "change-one"}
 
 
-def _points(places: Sequence[int], value: Domain, **options: Any) -> Points:
+def _points(places: Any, value: Domain, **options: Any) -> Points:
     return Points.from_rows(np.array(places).reshape(-1, 1), axes=[Axis.of(value)], **options)
 
 
@@ -80,7 +80,7 @@ def test_without_noise_masses_say_the_total_but_for_the_floor(value: Integer) ->
     signs = [0, *release.knots.sides[0], *(-knot for knot in release.knots.sides[1])]
     widest = max(knot for side in release.knots.sides for knot in side)
 
-    exact = sum(Fraction(int(mass) * knot, UNIT) for mass, knot in zip(release.noisy, signs, strict=True))
+    exact = Fraction(sum(int(mass) * knot for mass, knot in zip(release.noisy, signs, strict=True)), UNIT)
 
     assert sum(map(int, release.noisy)) == 500 * UNIT
     assert abs(sum(values) - exact) <= Fraction(500 * widest, UNIT)
