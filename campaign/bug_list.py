@@ -634,6 +634,38 @@ SUMS: Final = (
         "        controls = self._controls(self.cap.buckets.tops(exact, self.cap.scale))",
         "tests/trusted/mechanisms/sums/test_level_trees.py::test_where_one_row_would_move_a_cap_it_costs_exactly_epsilon",
     ),
+    Bug(
+        "sums and queries",
+        "true counts of magnitudes choose the knots of a total",
+        "trusted/mechanisms/totals.py",
+        "self.magnitudes.caps(buckets, self.bucket_scale)",
+        "self.magnitudes.caps(rows.folded(partial(_count_buckets, self.magnitudes)), self.bucket_scale)",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_where_one_row_would_move_the_knots_it_costs_exactly_epsilon",
+    ),
+    Bug(
+        "sums and queries",
+        "a total has noise for one row where neighbours change one",
+        "trusted/mechanisms/totals.py",
+        "return UNIT / (self.rate * (1 - _LOOK_SHARE))",
+        "return UNIT / (self.epsilon * (1 - _LOOK_SHARE))",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_a_changed_row_costs_at_most_epsilon",
+    ),
+    Bug(
+        "sums and queries",
+        "both shares of a row on knots are rounded up",
+        "public/sums/totals.py",
+        "(UNIT - upper) * times[chosen]",
+        "(UNIT - upper + (upper % (UNIT // 2) > 0)) * times[chosen]",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_for_all_knots_a_row_has_one_unit_and_a_change_moves_two",
+    ),
+    Bug(
+        "sums and queries",
+        "the magnitudes of a total are free",
+        "trusted/mechanisms/totals.py",
+        "return UNIT / (self.rate * (1 - _LOOK_SHARE))",
+        "return UNIT / self.rate",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_one_row_costs_at_most_epsilon",
+    ),
 )
 
 STREAMS: Final = (

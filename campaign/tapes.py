@@ -24,6 +24,7 @@ from partita.testing import EndlessTape, Scattered, ScatteredPoints, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.mechanisms.totals import KnotTotal
 from partita.trusted.noise import laws
 from partita.trusted.noise.hazard import Law
 from partita.trusted.secret import Histogram, Points
@@ -104,11 +105,11 @@ def _boxes(dice: Random, number: int) -> tuple[str, Case]:
 
 
 def _sums(dice: Random, number: int) -> tuple[str, Case]:
-    """Sums by keys, and between values of the summed column."""
+    """Sums by keys, between values of the summed column, and totals alone."""
     epsilon = dice.choice(EPSILONS)
     if dice.random() < 0.5:
-        mechanism: Any = LogTree(value=SUMMED, epsilon=epsilon)
-        axes = [mechanism.cells.line.axis]
+        mechanism: Any = dice.choice((LogTree, KnotTotal))(value=SUMMED, epsilon=epsilon)
+        axes = [Axis.of(SUMMED)]
     else:
         mechanism = LevelTrees(
             keys=[Axis(size=6)], value=SUMMED, epsilon=epsilon, moments=dice.random() < 0.5

@@ -33,6 +33,7 @@ from benchmarks.accuracy import (
     sums,
     tables,
     tables_bars,
+    wanted_totals,
     weights,
     wide,
 )
@@ -61,6 +62,7 @@ ROWS: dict[str, Row] = {
     "boxesbreaking": boxes_breaking.BOXES_BREAKING,
     "boxespeers": boxes_peer_check.BOXES_PEER_CHECK,
     "sums": sums.SUMS,
+    "totals": wanted_totals.TOTALS,
     "projection": projection.PROJECTION,
     "weights": weights.WEIGHTS,
     "numerical": numerical.NUMERICAL,

@@ -21,6 +21,7 @@ from partita.trusted.mechanisms.numerical import (
     SingleTruncation,
 )
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.mechanisms.totals import KnotTotal
 from partita.trusted.secret import Points
 from scripts.pictures.style import BLUE, FAINT, ORANGE, canvas, fixed_noise
 
@@ -61,6 +62,24 @@ def log_tree() -> Any:
     axes.set(xscale="log", xlim=(16, 2**17), xlabel="incomes up to v, and a line at every octave")
     axes.set_ylabel("sum, millions")
     axes.legend(loc="upper left")
+    return figure
+
+
+def knot_total() -> Any:
+    """Noisy masses on doubling knots, those that are covered, and what a silent knot may hold."""
+    figure, axes = canvas()
+    incomes = _people().incomes
+    mechanism = KnotTotal(value=Integer(0, _DECLARED), epsilon=_EPSILON)
+    points = Points.from_rows((incomes + 1)[:, None], axes=[Axis.of(mechanism.value)])
+    side = mechanism.release(points, noise=fixed_noise()).estimate.up
+    places = np.arange(side.knots.size)
+    colors = [BLUE] * side.top + [FAINT] * (places.size - side.top)
+    axes.bar(places, side.masses, color=colors, label=f"noisy masses, the first {side.top} are covered")
+    axes.axhline(3 * side.noise, color=ORANGE, ls="--", label="the next knot is covered above this")
+    axes.set_yscale("symlog", linthresh=10)
+    axes.set_xticks(places[::2], [f"{knot:,.0f}" for knot in side.knots[::2]])
+    axes.set(xlabel="knot: each is twice the one before", ylabel="rows")
+    axes.legend(loc="upper right")
     return figure
 
 

@@ -87,6 +87,7 @@ from partita.public.sums.base import Ratio as Ratio
 from partita.public.sums.base import SumAnswer as SumAnswer
 from partita.public.sums.level_trees import LevelTreesRelease as LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
+from partita.public.sums.totals import KnotTotalRelease as KnotTotalRelease
 from partita.public.sums.view import SumView as SumView
 from partita.public.tables.graph import TableGraphRelease as TableGraphRelease
 from partita.public.workload.numerical import GlobalTruncationRelease as GlobalTruncationRelease
@@ -137,6 +138,7 @@ from partita.trusted.mechanisms.spending_tree import Intervals as Intervals
 from partita.trusted.mechanisms.spending_tree import SpendingTree as SpendingTree
 from partita.trusted.mechanisms.sums import LevelTrees as LevelTrees
 from partita.trusted.mechanisms.sums import LogTree as LogTree
+from partita.trusted.mechanisms.totals import KnotTotal as KnotTotal
 from partita.trusted.mechanisms.tree import PaperIntervals as PaperIntervals
 from partita.trusted.mechanisms.tree import Tree as Tree
 from partita.trusted.mechanisms.viewed_boxes import ViewedBoxes as ViewedBoxes

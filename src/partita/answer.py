@@ -36,6 +36,9 @@ class Answer:
     is asked for, "inferred" by a model from counts of something else, "order 3+" by a model of pairs where
     three or more columns may interact. It is empty where every answer is measured.
 
+    `about` says in words what the value is about, where a number alone would mislead; printing shows it.
+    `likely(beta)` takes the place of the normal model in `interval`, where a release has a better one.
+
     Answers of independent noise can be added. They cannot be subtracted: two answers of one release
     share their noise, so ask `release.difference`, which knows how much of it cancels.
 
@@ -50,6 +53,8 @@ class Answer:
     least: float = 0.0
     basis: str = ""
     kurtosis: float = field(default=0.0, compare=False)
+    about: str = field(default="", compare=False)
+    likely: Bounds | None = field(default=None, compare=False)
 
     @cached_property
     def error(self) -> float:
@@ -62,8 +67,11 @@ class Answer:
         Where guaranteed bounds of the same confidence are narrower on a side, they take its place.
         """
         chance = check_probability(confidence, "confidence")
-        half = self._quantile((1 + float(chance)) / 2) * self.error
         low, high = self.worst(min(0.5, float(1 - chance)))
+        if self.likely is not None:
+            ends = self.likely(float(1 - chance))
+            return max(low, ends[0]), max(low, min(high, ends[1]))
+        half = self._quantile((1 + float(chance)) / 2) * self.error
         return max(low, self.value - half), min(high, max(self.least, self.value + half))
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
@@ -140,6 +148,9 @@ class Answer:
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        return self.about or repr(self)
+
     def __repr__(self) -> str:
         return f"Answer({self.value:.6g} ± {self.error:.3g}{add_basis(self.basis)})"
 
@@ -150,6 +161,7 @@ class Answer:
             ("95% interval", span(likely)),
             ("for any data", f"{span(certain)}, but for 5%"),
             ("basis", describe_basis(self.basis)),
+            ("about", self.about or None),
         ]
         return card("Answer", facts, below=[whisker(self.value, likely, certain)])
 

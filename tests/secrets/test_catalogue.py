@@ -18,6 +18,7 @@ from partita.testing import EndlessTape, Scattered, ScatteredPoints, ZeroNoise, 
 from partita.trusted.mechanisms.base import WithSpecials
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.mechanisms.totals import KnotTotal
 from partita.trusted.secret import Histogram, Points
 
 from .likeness import alike
@@ -172,5 +173,14 @@ def test_log_trees_are_released_alike_wherever_points_are(noise: str) -> None:
     """So are counts by octaves."""
     mechanism = LogTree(value=SIGNED, epsilon=1)
     here = _points([mechanism.cells.line.axis])
+
+    assert _same(mechanism.release, here, ScatteredPoints(here), noise)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_totals_are_released_alike_wherever_points_are(noise: str) -> None:
+    """So are magnitudes and masses on knots."""
+    mechanism = KnotTotal(value=SIGNED, epsilon=1)
+    here = _points([Axis.of(SIGNED)])
 
     assert _same(mechanism.release, here, ScatteredPoints(here), noise)

@@ -149,7 +149,7 @@ def _column_lines(release: Release, column: str) -> Iterator[tuple[str, str]]:
 def _sum_lines(view: SumView) -> Iterator[tuple[str, str]]:
     """A summed column, and its noisy special cells."""
     yield "summed", f"{view.column}, {view.domain}"
-    yield "beside", _counts(view.specials)
+    yield "beside", _counts(view.specials) or "special cells were not counted"
 
 
 def _summarize_tables(release: Release) -> list[tuple[str, TableSummary]]:

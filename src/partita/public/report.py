@@ -21,6 +21,7 @@ from partita.html import Html, Row, bars, card, grid, number, plus_minus
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, make_bins, total
+from partita.public.sums.totals import KnotTotalRelease
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, OrderedColumn, View, list_columns
 from partita.public.workload.release import QueryView
@@ -312,13 +313,22 @@ def report(
 
 def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
     """What is in the special cells of a column, each with an error of its own."""
+    if not counts:
+        return f"Special cells of {column} were not counted."
     cells = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
     return f"Special cells of {column}: {', '.join(cells)}."
 
 
 def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:
     """How far sums and answers may be from the truth."""
-    if any(isinstance(view, SumView) for view in published):
+    totals, sums = _find_sums(published)
+    if totals:
+        yield (
+            "Error of totals: an interval is about the true total of all values within the declared bounds. "
+            "Its lower end allows for noise, its upper end also for a tail that noise hides, if that tail "
+            "thins out; guaranteed bounds need no such assumption."
+        )
+    if sums:
         yield (
             "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
             "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
@@ -332,9 +342,22 @@ def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[s
             )
 
 
+def _find_sums(published: Sequence[Published]) -> tuple[list[SumView], list[SumView]]:
+    """The totals alone, and all other views of sums."""
+    views = [view for view in published if isinstance(view, SumView)]
+    totals = [view for view in views if isinstance(view.sums, KnotTotalRelease)]
+    return totals, [view for view in views if view not in totals]
+
+
 def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
     """How values are taken that are no plain numbers within bounds."""
-    if any(isinstance(view, SumView) for view in published):
+    totals, sums = _find_sums(published)
+    if totals:
+        yield (
+            "Rule: a total leaves out rows whose value is missing, cannot be read, or is beyond the declared "
+            "bounds."
+        )
+    if sums:
         yield (
             "Rule: in a sum, a value beyond the declared bounds counts as the nearer bound, and one that is "
             "missing or cannot be read counts as nothing; a mean is over the rows that hold a number."

@@ -51,6 +51,7 @@ from partita.trusted.mechanisms.catalogue import (
     check_name,
     choose,
     choose_boxes,
+    total_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
 
@@ -176,7 +177,7 @@ class Drafts:
                 {name: self.schema[name] for name in (*keys, column)},
                 column in self.summed.squared,
             )
-            return sum_request(schema, keys, share, self.guarantee, moments=moments)
+            return sum_request(schema, keys, share, self.guarantee, moments=moments, mechanism=self.mechanism)
 
         counted = [view for view in self.views if not self._is_table(view)]
         views = sum_views(counted, self.summed.columns) if counted or not self.views else []
@@ -286,7 +287,8 @@ class Request:
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
         )
-        counted = _views(declared, by, views, summed, asked)
+        alone = str(mechanism) in total_mechanisms()
+        counted = _views(declared, by, views, summed, asked, alone=alone)
         drafts = Drafts(
             schema=declared,
             views=counted,
@@ -296,7 +298,8 @@ class Request:
             mechanism=mechanism,
             together=checked_together(declared, together, counted),
         )
-        check_name(mechanism, map(len, drafts.views), queries=asked is not None)
+        totals = alone and bool(summed.columns) and not summed.squared and not counted
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals)
         return Request.of(drafts.with_summed().requests(shares), person)
 
     @staticmethod
@@ -349,10 +352,16 @@ class Request:
 
 
 def _views(
-    schema: Mapping[str, Domain], by: object, views: object, summed: SummedColumns, queries: Queries | None
+    schema: Mapping[str, Domain],
+    by: object,
+    views: object,
+    summed: SummedColumns,
+    queries: Queries | None,
+    *,
+    alone: bool = False,
 ) -> list[tuple[str, ...]]:
-    """The columns of each view of counts; none where nothing but answers to queries is asked for."""
-    if queries is not None and by is None and views is None and not summed.columns:
+    """The columns of each view of counts; none where only queries, or totals `alone`, are asked for."""
+    if by is None and views is None and (alone if summed.columns else queries is not None):
         return []
     return checked_views(schema, by, views, beside=bool(summed.columns) or queries is not None)
 

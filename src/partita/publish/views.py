@@ -35,9 +35,10 @@ from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
 from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
-from partita.trusted.mechanisms.catalogue import AUTO, Choice, choose_queries, query_mechanisms
+from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, Choice, choose_queries, query_mechanisms
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
+from partita.trusted.mechanisms.totals import KnotTotal
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 from partita.trusted.secret import Points
 from partita.trusted.sources.tally import ColumnCounts, Tally
@@ -466,6 +467,7 @@ def _read(queries: object) -> Queries:
 
 
 # What is asked of a view of sums: its keys, the summed column, and the mechanism that will release it.
+SumMechanism: TypeAlias = LevelTrees | LogTree | KnotTotal
 _OWN_KEY: Final = (
     "The column is its own key, so that one tree of counts tells the sums between any two values."
 )
@@ -487,6 +489,8 @@ class SumRequest(ViewRequest[Points]):
     @property
     def error_of(self) -> str:
         """Sums, in units that follow the values."""
+        if isinstance(self.choice.mechanism, KnotTotal):
+            return "a total, in multiples of the largest value it covers"
         return "a sum by a random range of keys, in multiples of the largest value it covers"
 
     @property
@@ -529,12 +533,12 @@ class SumRequest(ViewRequest[Points]):
 
     def release(self, counted: Points, views: Sequence[AnyView] = ()) -> SumView:
         """The sums by their mechanism, which cuts the keys by what the views of counts have released."""
-        mechanism: LevelTrees | LogTree = self.choice.mechanism
+        mechanism: SumMechanism = self.choice.mechanism
         beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
-        if isinstance(mechanism, LogTree):
-            sums: Sums = mechanism.release(counted)
+        if isinstance(mechanism, LevelTrees):
+            sums: Sums = mechanism.release(counted, beside)
         else:
-            sums = mechanism.release(counted, beside)
+            sums = mechanism.release(counted)
         return SumView(
             keys=self.keys,
             column=self.column,
@@ -553,6 +557,7 @@ def sum_request(
     guarantee: Guarantee,
     *,
     moments: bool,
+    mechanism: str = AUTO,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
     for key in keys:
@@ -565,17 +570,25 @@ def sum_request(
         columns=tuple(schema),
         domains=tuple(schema.values()),
         share=share,
-        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments),
+        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments, mechanism=mechanism),
         keys=keys,
         moments=moments or keys == tuple(schema),
     )
 
 
 def _choice(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, *, moments: bool
-) -> Choice[LevelTrees | LogTree]:
-    """The mechanism that the keys speak for, and why."""
+    schema: Mapping[str, Domain],
+    keys: tuple[str, ...],
+    facts: MechanismFacts,
+    *,
+    moments: bool,
+    mechanism: str,
+) -> Choice[SumMechanism]:
+    """The mechanism for totals if it was asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]
+    if mechanism == KnotTotal.name:
+        total = KnotTotal(value=domain, **facts)
+        return Choice(total.name, f"{BY_NAME} {total.why}", total)
     if keys == (column,):
         tree = LogTree(value=domain, **facts)
         return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)

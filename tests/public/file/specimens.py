@@ -93,6 +93,7 @@ BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
 SUM_MECHANISMS: Final = {
     "level-trees": "LevelTrees",
     "log-tree": "LogTree",
+    "totals": "KnotTotal",
 }
 """The same for releases of sums."""
 
@@ -183,17 +184,14 @@ def box_view(kind: str, seed: object = 0) -> BoxView:
 
 
 def sum_keys(kind: str) -> dict[str, Domain]:
-    """The keys of the sums of a kind: two columns, or the summed column itself."""
-    return (
-        {"wage": SUMMED}
-        if kind == "log-tree"
-        else {"grid 0": Integer(0, 5), "grid 1": BOX_DOMAINS["grid"][1]}
-    )
+    """The keys of the sums of a kind: two columns, the summed column itself, or none."""
+    keys: dict[str, dict[str, Domain]] = {"log-tree": {"wage": SUMMED}, "totals": {}}
+    return keys.get(kind, {"grid 0": Integer(0, 5), "grid 1": BOX_DOMAINS["grid"][1]})
 
 
 def sum_mechanism(kind: str) -> Any:
     """The mechanism of a kind of sums."""
-    keys = {} if kind == "log-tree" else {"keys": tuple(map(Axis.of, sum_keys(kind).values()))}
+    keys = {"keys": tuple(map(Axis.of, sum_keys(kind).values()))} if kind == "level-trees" else {}
     made = getattr(pt, SUM_MECHANISMS[kind])
     return made(**keys, value=SUMMED, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 

@@ -45,9 +45,10 @@ def test_sums_survive_a_file(kind: str) -> None:
     [before], [after] = original.sums, loaded.sums
     assert (before.name, before.why, before.mechanism) == (after.name, after.why, after.mechanism)
     assert loaded.report() == original.report()
-    for asked in ({}, {before.keys[0]: (1, 3)}):
+    for asked in ({}, *({key: (1, 3)} for key in before.keys[:1])):
         assert str(original.sum("wage", asked)) == str(loaded.sum("wage", asked))
-        assert str(original.mean("wage", asked)) == str(loaded.mean("wage", asked))
+        if kind != "totals":
+            assert str(original.mean("wage", asked)) == str(loaded.mean("wage", asked))
 
 
 @pytest.mark.parametrize("kind", WorkloadRelease.kinds())

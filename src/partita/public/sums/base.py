@@ -61,7 +61,7 @@ class Covers:
     """What every value counts as: `counted(v)` in a sum, and `share(v)` of a row in a mean or a variance.
 
     Values from `low` to `high` count in full. Where values beyond count in part, the part falls with the
-    distance to the power `degree`.
+    distance to the power `degree`. `note` is an assumption that the answer needs, if any.
 
     >>> covers = Covers(End(0.0, whole=True), End(100.0, gone=400.0))
     >>> covers.text
@@ -73,6 +73,7 @@ class Covers:
     lower: End
     upper: End
     degree: int = 1
+    note: str = ""
 
     @property
     def low(self) -> float:
@@ -103,7 +104,7 @@ class Covers:
     def text(self) -> str:
         """In words."""
         if self.everything:
-            return "all values"
+            return f"all values{self.note and ', '}{self.note}"
         low, high = f"{self.low:,.12g}", f"{self.high:,.12g}"
         upwards = "up" if self.upper.whole else f"to {high}"
         parts = [f"values {f'up to {high}' if self.lower.whole else f'from {low} {upwards}'} in full"]
@@ -159,7 +160,7 @@ class SumAnswer:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.value:,.6g} ± {self.error:,.3g}, covers {self.covers}"
+        return self.answer.about or f"{self.value:,.6g} ± {self.error:,.3g}, covers {self.covers}"
 
     def __repr__(self) -> str:
         return f"SumAnswer({self.value:.6g} ± {self.error:.3g}, covers {self.covers})"

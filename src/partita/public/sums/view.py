@@ -21,6 +21,7 @@ from partita.public.results import AnyView
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.level_trees import LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease
+from partita.public.sums.totals import KnotTotalRelease
 from partita.public.views import BoxView, View, find_boxes, find_view
 
 
@@ -76,7 +77,7 @@ def _count_ranges(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floa
     return counts
 
 
-Sums: TypeAlias = LevelTreesRelease | LogTreeRelease
+Sums: TypeAlias = LevelTreesRelease | LogTreeRelease | KnotTotalRelease
 Found = TypeVar("Found")
 
 
@@ -167,7 +168,7 @@ class SumView:
 
     @property
     def specials(self) -> Mapping[str, Answer]:
-        """How many rows of the summed column are below or above its bounds, invalid, and null."""
+        """How many rows of the summed column are below or above its bounds, invalid, and null, if counted."""
         return self.sums.specials
 
     def sum(self, asked: Where) -> SumAnswer:

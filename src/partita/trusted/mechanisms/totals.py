@@ -1,0 +1,112 @@
+"""The total of one column alone: counts of magnitudes choose knots, and noisy masses on them say the rest."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Final, final
+
+from numpy.typing import NDArray
+
+from partita.arrays import Ints, UInts
+from partita.domain.base import Domain
+from partita.errors import check
+from partita.numbers import frozen
+from partita.public.bounds import laplace_variance
+from partita.public.sums.base import ValueLine
+from partita.public.sums.totals import LARGEST_MAGNITUDE, UNIT, Caps, KnotTotalRelease, Magnitudes, TotalKnots
+from partita.trusted.mechanisms.base import Private, check_points_fit, check_scale
+from partita.trusted.noise.system import SYSTEM, Noise
+from partita.trusted.secret import PointCounts
+
+_LOOK_SHARE: Final = Fraction(1, 20)  # of epsilon: better placed knots against less noise on them
+_TYPICAL: Final = 1.3  # errors in units of the noise of the last covered knot (benchmarks/README.md)
+
+
+@final
+@frozen(kw_only=True)
+class KnotTotal(Private):
+    """Publish the total of a column, and nothing else; its interval is about the true total.
+
+    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Error:     O(largest covered value / epsilon), whatever the declared bound, and what silent knots hold.
+    Proof:     docs/proofs/knot_total.md (one unit of mass for each row, floor splits, integer noise)
+
+    A twentieth of epsilon counts magnitudes, four buckets a doubling; they choose the first knot. The rest is
+    for masses on zero, on this knot, and on its doubles up to the declared bound.
+
+    >>> from partita.domain import Integer
+    >>> total = KnotTotal(value=Integer(0, 10**9), epsilon=1)
+    >>> total.bucket_scale, total.scale * Fraction(19, 20) / 2**30
+    (Fraction(20, 1), Fraction(1, 1))
+    """
+
+    name: ClassVar[str] = "totals"
+
+    value: Domain
+
+    def _check(self) -> None:
+        farthest = max(self.magnitudes.up, self.magnitudes.down)
+        rule, fix = "must have bounds of less than 2^63 steps from zero", "use a coarser step"
+        check(farthest <= LARGEST_MAGNITUDE, "value", rule, given=farthest, fix=fix)
+        for scale in (self.bucket_scale, self.scale):
+            check_scale(scale, self.epsilon)
+
+    @cached_property
+    def magnitudes(self) -> Magnitudes:
+        """The buckets that are counted first."""
+        return Magnitudes(ValueLine.of(self.value))
+
+    @property
+    def bucket_scale(self) -> Fraction:
+        """The noise scale of a bucket: a row is in one at most."""
+        return 1 / (self.rate * _LOOK_SHARE)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale of a mass: a row has one unit of mass on all knots together."""
+        return UNIT / (self.rate * (1 - _LOOK_SHARE))
+
+    @property
+    def why(self) -> str:
+        """A sentence about what is measured."""
+        return "The total alone is measured: all of epsilon is for it, and no counts are beside it."
+
+    def predicted_error(self, rows: int) -> float:
+        """About the root-mean-square error, in rows with the largest covered value; rows do not matter."""
+        return _TYPICAL * math.sqrt(laplace_variance(self.scale)) / UNIT
+
+    def predicted_numbers(self, rows: int) -> int:
+        """How many integers the release holds, at most."""
+        up, down = (1 if length else None for length in (self.magnitudes.up, self.magnitudes.down))
+        return self.magnitudes.size + TotalKnots(self.magnitudes, Caps(up, down, seen=False)).size
+
+    def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> KnotTotalRelease:
+        """Count magnitudes, choose knots by the noisy counts, split every row, and add noise to all masses.
+
+        The points have one column, the value.
+        """
+        rows = check_points_fit(points, (self.magnitudes.line.axis,), self.contributions)
+        session = noise.session()
+        buckets = session.add(rows.folded(partial(_count_buckets, self.magnitudes)), self.bucket_scale)
+        knots = TotalKnots(self.magnitudes, self.magnitudes.caps(buckets, self.bucket_scale))
+        masses = rows.folded(partial(_masses, knots))
+        return KnotTotalRelease(
+            value=self.magnitudes.line,
+            buckets=buckets,
+            bucket_scale=self.bucket_scale,
+            noisy=session.add(masses, self.scale),
+            scale=self.scale,
+            guarantee=self.guarantee if session.secure else None,
+        )
+
+
+def _count_buckets(magnitudes: Magnitudes, places: UInts, counts: Ints) -> Ints:
+    """The number of rows in each bucket."""
+    return magnitudes.count(places[:, 0], counts)
+
+
+def _masses(knots: TotalKnots, places: UInts, counts: Ints) -> NDArray[Any]:
+    """The whole mass on each knot, exactly."""
+    return knots.masses(places[:, 0], counts)

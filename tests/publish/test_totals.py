@@ -1,0 +1,144 @@
+"""Totals alone, from a table to a file: what is published, what is said, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import partita as pt
+from partita.cli.main import main
+from partita.errors import InvalidParameter
+from partita.testing import EndlessTape, system_noise, tape_noise
+
+SCHEMA = {"cost": pt.Integer(0, 10**9), "age": pt.Integer(0, 120), "gain": pt.Integer(-(10**6), 10**6)}
+COSTS = [None, -5, 10**9 + 1, *(100 + 7 * row % 900 for row in range(4_000))]
+ROWS: dict[str, list[Any]] = {
+    "cost": COSTS,
+    "age": [row % 90 for row in range(len(COSTS))],
+    "gain": [row % 700 - 300 for row in range(len(COSTS))],
+}
+TRUTH = sum(cost for cost in COSTS if cost is not None and 0 <= cost <= 10**9)
+
+
+def published(**options: Any) -> pt.Release:
+    asked = {"epsilon": 1, "sums": ["cost"], "mechanism": "totals", **options}
+    with system_noise(tape_noise(EndlessTape("totals"))):
+        return pt.publish(ROWS, SCHEMA, **asked)
+
+
+def test_nothing_but_the_total_is_published() -> None:
+    """Without `by` there are no counts, and the total has all of epsilon."""
+    release = published()
+
+    assert release.views == ()
+    assert [(view.name, view.mechanism, view.keys) for view in release.sums] == [
+        ("sum of cost", "totals", ())
+    ]
+    assert release.sum("cost").value == pytest.approx(TRUTH, rel=0.01)
+    assert str(pt.plan(SCHEMA, epsilon=1, sums=["cost"], mechanism="totals").guarantee).startswith(
+        "epsilon 1,"
+    )
+
+
+def test_special_cells_are_left_out_and_the_report_says_so() -> None:
+    """A null, a value below and one above the bounds change nothing."""
+    report = published().report()
+
+    assert "Special cells of cost were not counted." in report
+    assert "Rule: a total leaves out rows whose value is missing, cannot be read, or is beyond" in report
+    assert "counts as the nearer bound" not in report
+
+
+def test_several_totals_share_epsilon() -> None:
+    """Each column is a view of its own; both signs may occur."""
+    release = published(sums=["cost", "gain"])
+
+    assert [view.name for view in release.sums] == ["sum of cost", "sum of gain"]
+    assert str(release.sums[0].guarantee) == str(release.sums[1].guarantee)
+    low, high = release.sum("gain").worst()
+    assert low <= sum(ROWS["gain"]) <= high
+
+
+def test_a_total_comes_back_from_its_file(tmp_path: Path) -> None:
+    """Every word and every bound is the same."""
+    release = published(path=tmp_path / "total.parquet")
+    loaded = pt.load(tmp_path / "total.parquet")
+
+    assert str(loaded.sum("cost")) == str(release.sum("cost"))
+    assert loaded.sum("cost").worst(0.01) == release.sum("cost").worst(0.01)
+    assert loaded.report() == release.report()
+
+
+def test_other_questions_are_refused() -> None:
+    """Counts, means, quantiles, variances and conditions have no answer in a total."""
+    release = published()
+    questions: list[Callable[[], object]] = [
+        release.count,
+        lambda: release.mean("cost"),
+        lambda: release.std("cost"),
+        lambda: release.quantile("cost", 0.5),
+        lambda: release.sum("cost", age=(1, 9)),
+        lambda: release.sum("age"),
+    ]
+    for ask in questions:
+        with pytest.raises(InvalidParameter):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"by": ["age"]},
+        {"by": ["cost"]},
+        {"views": [("age",)]},
+        {"moments": ["cost"]},
+        {"sums": []},
+        {"sums": [], "moments": ["cost"]},
+    ],
+    ids=str,
+)
+def test_totals_by_keys_and_moments_are_refused(options: dict[str, Any]) -> None:
+    """Before any row is read."""
+    with pytest.raises(InvalidParameter, match="this one is for totals") as refused:
+        published(**options)
+    assert refused.value.parameter == "mechanism"
+
+
+def test_an_empty_by_is_the_same_as_none() -> None:
+    """Both publish the total alone, on one tape the same."""
+    assert str(published(by=[]).sum("cost")) == str(published().sum("cost"))
+
+
+def test_the_plan_names_the_mechanism_and_its_error() -> None:
+    """In rows of the largest value; rows do not matter."""
+    plan = pt.plan(SCHEMA, epsilon=1, sums=["cost"], mechanism="totals")
+
+    assert {line["mechanism"] for line in plan.rows()} == {"totals"}
+    assert len({line["error"] for line in plan.rows()}) == 1
+    assert "a total, in multiples of the largest value it covers" in str(plan).replace("\n", " ")
+
+
+def test_the_command_line_answers_and_says_what_is_assumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`partita query` shows the assumption beside the interval, and `info` the total."""
+    path = str(tmp_path / "total.parquet")
+    published(path=path)
+
+    assert main(["query", path, "sum of cost"]) == 0
+    assert "all values, if the tail thins out" in capsys.readouterr().out
+    assert main(["info", path, "--json"]) == 0
+    assert '"mechanism": "totals"' in capsys.readouterr().out
+    assert main(["query", path, "mean of cost"]) != 0
+
+
+def test_an_answer_shows_what_it_is_about_in_a_notebook() -> None:
+    """The words of `print` are on its card."""
+    answer = published().sum("cost").answer
+
+    assert str(answer).startswith("Total of all values from 0 to 1,000,000,000")
+    assert "if the tail thins out" in answer._repr_html_()
+    assert repr(answer).startswith("Answer(")
