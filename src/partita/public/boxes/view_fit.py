@@ -30,6 +30,10 @@ from partita.public.boxes.plan import Corners, sum_upwards, volumes
 _STEPS: Final = 200
 _TOLERANCE: Final = 1e-10  # of the squared residual: conjugate gradients stop there, or after so many steps
 _DOUBT: Final = 0.5  # of what a leaf may hold otherwise than its spread says; chosen by errors of boxes
+# Standard errors beside views: that of the leaves by this factor, of 1.3 without views, and of cut leaves this
+# part of what all rows on one side would make. With 1.3 and 1 intervals of 95% covered 95% to 100% on three
+# pairs of columns but were 3.4 to 10 times as wide as the mean error; with these 92% to 99%, and 2 to 5.5.
+_WIDENING, _ONE_SIDED = 1.05, 0.25
 
 
 class NoisyTotal(NamedTuple):
@@ -259,7 +263,9 @@ def fit_leaves(
         to_measure(columns[axis].view.shares) if axis in columns else measure
         for axis, measure in enumerate(engine.measures)
     ]
-    return replace(engine, measures=measures, values=values)
+    return replace(
+        engine, measures=measures, values=values, widening=_WIDENING, one_sided=_ONE_SIDED
+    )
 
 
 class _Evidence(NamedTuple):
@@ -333,7 +339,10 @@ def _conjugate(apply: Callable[[Floats], Floats], right: Floats, diagonal: Float
 @final
 @dataclass(frozen=True, eq=False)
 class FittedBoxes(EngineQuestions):
-    """Questions to a tree whose leaves were drawn towards views."""
+    """Questions to a tree whose leaves were drawn towards views.
+
+    Standard errors of counts below one are smaller than those of the tree: see `sharpen_errors`.
+    """
 
     axes: tuple[Axis, ...]
     tree: BoxEngine
@@ -342,6 +351,34 @@ class FittedBoxes(EngineQuestions):
     def engine(self) -> BoxEngine:
         """The tree."""
         return self.tree
+
+    def answer(self, *terms: BoxTerm) -> Answer:
+        """The signed sum of the terms as one linear question."""
+        return sharpen_answer(super().answer(*terms), self.tree.widening)
+
+    def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
+        """The standard error of each box, or of the sums of some."""
+        values = self.counts(lows, highs).reshape(-1, parts).sum(axis=1)
+        return sharpen_errors(super().errors(lows, highs, parts=parts), values, self.tree.widening)
+
+
+def sharpen_errors(errors: Floats, values: Floats, widening: float) -> Floats:
+    """Standard errors of a tree with less for small counts.
+
+    A tree adds one to every variance, times `widening` squared: a count is a whole number. Where less
+    than one row is expected, that number is mostly zero, and its variance is about what is expected.
+    """
+    surplus = widening**2 * (1.0 - np.clip(values, 0.0, 1.0))
+    return np.sqrt(np.maximum(errors**2 - surplus, 0.0))
+
+
+def sharpen_answer(answer: Answer, widening: float) -> Answer:
+    """An answer with the standard error of `sharpen_errors`; differences stay as they are."""
+    if answer.least < 0.0:
+        return answer
+    return replace(
+        answer, spread=lambda: float(sharpen_errors(np.array(answer.error), np.array(answer.value), widening))
+    )
 
 
 @final

@@ -108,7 +108,7 @@ class ViewedBoxesRelease(BoxRelease):
     def joined(self) -> _Questions:
         """The boxes, drawn towards the views."""
         match self.boxes:
-            case SpendingBoxesRelease():
+            case SpendingBoxesRelease() if self.columns:
                 solution, engine = self.boxes.solution, self.boxes.engine
                 covariance = TreeCovariance(
                     list(solution.families), solution.raised.variances, engine.nodes.leaves
