@@ -29,6 +29,7 @@ from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRele
 from partita.public.boxes.view_fit import (
     FittedBoxes,
     FittedGrid,
+    FittedRanks,
     NoisyTotal,
     TreeCovariance,
     ViewedColumn,
@@ -116,6 +117,8 @@ class ViewedBoxesRelease(BoxRelease):
                 return FittedBoxes(self.axes, fit_leaves(engine, covariance, self.columns))
             case GridRelease() if self.columns:
                 return FittedGrid(self.boxes, self.columns)
+            case RankBoxesRelease() if self.columns:
+                return FittedRanks(self.axes, self.boxes)
         return self.boxes
 
     def answer(self, *terms: BoxTerm) -> Answer:
