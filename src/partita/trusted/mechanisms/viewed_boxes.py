@@ -142,6 +142,13 @@ class ViewedBoxes(BoxMechanism):
         plain = plan.boxes.plain if isinstance(plan.boxes, RankBoxes) else plan.views
         return plan.boxes.predicted_numbers(rows) + sum(self.axes[axis].width for axis in plain)
 
+    def label_scales(self, rows: int) -> dict[int, Fraction]:
+        """The noise scale of a label of each viewed axis, by its number, if there are that many rows."""
+        plan = self.plan(rows)
+        if isinstance(plan.boxes, RankBoxes):
+            return dict.fromkeys(plan.boxes.plain, plan.boxes.plain_scale)
+        return dict.fromkeys(plan.views, self.rows_changed / plan.view_epsilon)
+
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> ViewedBoxesRelease:
         """Count all rows if that matters, then every position of the views, and release the boxes."""
         points = self.fitting(points)
