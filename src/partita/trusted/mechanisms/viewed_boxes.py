@@ -47,6 +47,8 @@ _FEW_CELLS: Final = 128
 # without views, with these .85 to .99 times; with 9/4 and 12 .90 to 1.04 times, and with 3 and 16 cells .83
 # to 1.03 times and boxes up to 1.27 times (16 releases each, docs/mechanisms/viewed_boxes.md).
 _GROWTH, _WORTH = Fraction(5, 2), 16
+# Of two categories, which have no ranges that matter, with few labels and so few levels: cells .74 to .93.
+_LABELS_GROWTH, _FEW_LABELS = 4, 1024
 # Over more cells than that hardly any has rows of its own: only boxes matter.
 _MOST_CELLS: Final = 2**20
 
@@ -202,7 +204,9 @@ class ViewedBoxes(BoxMechanism):
         recipe = default_recipe(self.axes)
         if len(self.axes) > 2 or math.prod(line.width for line in self.axes) > _MOST_CELLS:
             return recipe
-        return Recipe(growth=_GROWTH, worth=_WORTH, depth_power=recipe.depth_power)
+        labels = all(line.labels and line.size <= _FEW_LABELS for line in self.axes)
+        growth = _LABELS_GROWTH if labels else _GROWTH
+        return Recipe(growth=growth, worth=_WORTH, depth_power=recipe.depth_power)
 
     @property
     def _default(self) -> Rectangles:
