@@ -103,6 +103,7 @@ def _receipt(
         *(line for column in release.columns for line in _column_lines(release, column)),
         *(line for view in release.sums for line in _sum_lines(view)),
         *(line for _, summary in tables for line in summary.lines()),
+        *(("single", line) for line in _label_lines(release)),
         ("paid", f"stored already; nothing was charged now. It was paid {debit}" if stored else debit),
     ]
     return common.Outcome.of(
@@ -163,6 +164,23 @@ def _summarize_tables(release: Release) -> list[tuple[str, TableSummary]]:
         for view in release.views
         if isinstance(view, BoxView) and isinstance(view.boxes, TableGraphRelease)
     ]
+
+
+def _label_lines(release: Release) -> Iterator[str]:
+    """How far off a single label is, of every column whose labels were counted one by one."""
+    from partita.public.boxes.viewed_boxes import ViewedBoxesRelease
+    from partita.public.tables.summary import describe_labels, summarize_labels
+    from partita.public.views import BoxView
+
+    for view in release.views:
+        if isinstance(view, BoxView) and isinstance(view.boxes, ViewedBoxesRelease):
+            rows = view.boxes.answer(view.boxes.everything).value
+            yield from describe_labels(
+                [
+                    summarize_labels(view.columns[axis], view.boxes.axes[axis], column.view.scale, rows)
+                    for axis, column in view.boxes.columns.items()
+                ]
+            )
 
 
 def _counts(cells: Mapping[str, Answer]) -> str:

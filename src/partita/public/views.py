@@ -603,7 +603,7 @@ class ManyBoxes:
 
     def basis(self, boxes: BoxRelease) -> str:
         """What the values rest on, by the columns that are asked for; nothing if no box is there."""
-        if not boxes.has_model or not self.terms or not self.there.any():
+        if not self.terms or not self.there.any():
             return ""
         ends = [
             {(term.low[number], term.high[number]) for term in self.terms}

@@ -30,7 +30,14 @@ from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
 from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.tables.plan import TableErrors, predict_errors
-from partita.public.tables.summary import describe_plan, warn_of_blur
+from partita.public.tables.summary import (
+    ColumnSummary,
+    describe_labels,
+    describe_plan,
+    summarize_labels,
+    warn_of_blur,
+    warn_of_labels,
+)
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
 from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
@@ -39,6 +46,7 @@ from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, Choice, choose_q
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.totals import KnotTotal
+from partita.trusted.mechanisms.viewed_boxes import ViewedBoxes
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 from partita.trusted.secret import Points
 from partita.trusted.sources.tally import ColumnCounts, Tally
@@ -353,15 +361,24 @@ class BoxRequest(CountRequest[Points]):
         """How a table release would share epsilon, and what it would measure."""
         made, errors = self.mechanism, self.predict_table(rows)
         if errors is None or not isinstance(made, TableGraph):
-            return ()
+            return tuple(describe_labels(self._predict_labels(rows)))
         return tuple(describe_plan(errors, made.axes, [self._named(each) for each in made.together]))
 
     def plan_warnings(self, rows: int, epsilon: Fraction) -> tuple[str, ...]:
         """Columns of whose single cells little could be told, and the epsilon at which that changes."""
         made, errors = self.mechanism, self.predict_table(rows)
-        return (
-            () if errors is None else tuple(warn_of_blur(self.columns, made.axes, made.rate, errors, epsilon))
-        )
+        if errors is None:
+            return tuple(warn_of_labels(self._predict_labels(rows), epsilon))
+        return tuple(warn_of_blur(self.columns, made.axes, made.rate, errors, epsilon))
+
+    def _predict_labels(self, rows: int) -> list[ColumnSummary]:
+        """The columns whose labels would be counted one by one."""
+        made = self.mechanism
+        scales = made.label_scales(rows) if isinstance(made, ViewedBoxes) else {}
+        return [
+            summarize_labels(self.columns[axis], made.axes[axis], scale, rows)
+            for axis, scale in scales.items()
+        ]
 
     def _named(self, columns: Sequence[int]) -> tuple[str, ...]:
         return tuple(self.columns[column] for column in columns)

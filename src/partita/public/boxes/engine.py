@@ -286,7 +286,8 @@ class BoxEngine:
     leaf the `measures` say where its count lies, and `refine` may say more: it returns a density in which
     every node has the same count. Guaranteed bounds follow from the `looks`, of which one unit has the rate
     `unit`. The rest is a model for standard errors: `widening` calibrates it, and values may be `doubted`
-    where leaves are cut.
+    where leaves are cut. `one_sided` is the part of the variance that a cut leaf has if all its rows lie on
+    one side of the cut.
     """
 
     nodes: BoxNodes
@@ -297,13 +298,16 @@ class BoxEngine:
     unit: float
     widening: float
     doubted: bool = False
+    one_sided: float = 1.0
     refine: Callable[[BoxDensity], BoxDensity] | None = None
     _facets: dict[tuple[int, ...], _Facet] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def density(self) -> BoxDensity:
         """The solved tree."""
-        return BoxDensity.of(self.nodes, self.measures, self.values, self.variances, doubted=self.doubted)
+        density = BoxDensity.of(self.nodes, self.measures, self.values, self.variances, doubted=self.doubted)
+        squares = self.one_sided * density.held.squares
+        return replace(density, held=density.held._replace(squares=squares))
 
     @cached_property
     def shown(self) -> BoxDensity:

@@ -202,6 +202,10 @@ class RankSides:
             terms += [BoxTerm((low,), (high,), 1 if often > 0 else -1)] * abs(often)
         return min(tree, self.views.trees[axis].answer(*terms).error ** 2) + doubt
 
+    def carry(self, values: Floats) -> Floats:
+        """The variance of each box by its sides, if the box has a fixed share of the rows of each of them."""
+        return np.asarray((self._held(values) ** 2 * self._own).sum(axis=1)) + self._doubt(values)
+
     def _beside(self, values: Floats) -> Floats:
         """What the views of all sides of each box add."""
         return np.asarray((_VIEWS_SHARE * self._held(values) * self._own).sum(axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -29,6 +29,7 @@ from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRele
 from partita.public.boxes.view_fit import (
     FittedBoxes,
     FittedGrid,
+    FittedRanks,
     NoisyTotal,
     TreeCovariance,
     ViewedColumn,
@@ -108,7 +109,7 @@ class ViewedBoxesRelease(BoxRelease):
     def joined(self) -> _Questions:
         """The boxes, drawn towards the views."""
         match self.boxes:
-            case SpendingBoxesRelease():
+            case SpendingBoxesRelease() if self.columns:
                 solution, engine = self.boxes.solution, self.boxes.engine
                 covariance = TreeCovariance(
                     list(solution.families), solution.raised.variances, engine.nodes.leaves
@@ -116,6 +117,8 @@ class ViewedBoxesRelease(BoxRelease):
                 return FittedBoxes(self.axes, fit_leaves(engine, covariance, self.columns))
             case GridRelease() if self.columns:
                 return FittedGrid(self.boxes, self.columns)
+            case RankBoxesRelease() if self.columns:
+                return FittedRanks(self.axes, self.boxes)
         return self.boxes
 
     def answer(self, *terms: BoxTerm) -> Answer:
@@ -203,6 +206,24 @@ class ViewedBoxesRelease(BoxRelease):
         many = "s" * (len(self.columns) > 1)
         viewed = f"Every position of column{many} {names} is counted by itself. " if names else ""
         return f"{first}{viewed}{self.boxes.story}".rstrip()
+
+    def basis(self, columns: Iterable[int]) -> str:
+        """What answers about these columns rest on: on the way rows lie inside of leaves, if any is cut.
+
+        An answer about one column is measured, and so is every one of a grid. In a tree a range of several
+        columns may be inferred where a leaf has several positions of one of them; `answer` says of its own
+        boxes whether they are.
+        """
+        wanted = sorted(set(columns))
+        if len(wanted) < 2 or isinstance(self.boxes, GridRelease):
+            return "measured"
+        lows, highs = self.boxes.engine.nodes.corners(self.boxes.engine.nodes.leaves)
+        return "inferred" if bool((lows[:, wanted] < highs[:, wanted]).any()) else "measured"
+
+    @property
+    def has_model(self) -> bool:
+        """No: boxes are counted, and a model only says how rows lie inside of them."""
+        return False
 
     def parts(self) -> Parts:
         """The boxes with their kind, the views, the total, and the public facts."""

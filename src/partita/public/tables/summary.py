@@ -6,6 +6,7 @@ off a single label, a cell of two columns and a box are, and which of them say l
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ import numpy as np
 
 from partita.domain.axis import Axis
 from partita.public.base import figure
+from partita.public.bounds import laplace_variance
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
 from partita.public.tables.plan import NORMAL_95, SMALL, TOTAL_SHARE, TableErrors, find_cover, find_growth
@@ -182,3 +184,30 @@ def _describe_blurred(columns: Sequence[ColumnSummary]) -> str:
     )
     more = f" and {len(columns) - _NAMED} more columns" if len(columns) > _NAMED else ""
     return f"single cells of {named}{more}: ask for ranges or groups"
+
+
+# Of the labels of viewed boxes, each of which has a noisy count of its own.
+
+
+def summarize_labels(column: str, axis: Axis, scale: Fraction, rows: float) -> ColumnSummary:
+    """A column whose labels have Laplace noise of one scale: 95% of it is within log(20) scales."""
+    half_width = math.log(20.0) * float(scale)
+    return ColumnSummary(column, axis.size, laplace_variance(scale) ** 0.5, half_width, rows / axis.size)
+
+
+def describe_labels(columns: Sequence[ColumnSummary]) -> Iterator[str]:
+    """How far off a single label is, of the columns whose labels are counted one by one."""
+    if columns:
+        named = ", ".join(f"{each.column} ± {figure(each.half_width)}" for each in columns)
+        yield f"Labels are counted one by one, 95% of a single one: {named} rows."
+
+
+def warn_of_labels(columns: Sequence[ColumnSummary], epsilon: Fraction) -> Iterator[str]:
+    """A sentence for each column whose single labels say little: their noise falls as epsilon grows."""
+    for each in columns:
+        if not each.told and each.mean > 0.0:
+            yield (
+                f"a single label of {each.column}: ± {figure(each.half_width)} of about {figure(each.mean)} "
+                f"rows; epsilon {_shown(epsilon, each.half_width / each.mean)} would tell it, and so would "
+                "fewer columns"
+            )
