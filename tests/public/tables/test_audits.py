@@ -75,6 +75,17 @@ def test_classes_of_pairs_have_audits_where_rows_times_epsilon_are_many(
     assert Fraction(39, 1000) < spent <= Fraction(4, 100)
 
 
+def test_labels_that_share_bins_are_audited_one_by_one() -> None:
+    """They come before neighbours of an ordered column, of which more share bins."""
+    axes = (Axis(size=60), Axis(size=45, labels=True), Axis(size=2))
+    drawn = np.random.default_rng(3)
+    points = Points.from_rows(np.stack([drawn.integers(0, a.size, 900) for a in axes], axis=1), axes=axes)
+    fit = TableGraph(axes=axes, epsilon=1).release(points, noise=tape_noise(EndlessTape(2))).fit
+
+    assert 60 - fit.sizes[0] > 45 - fit.sizes[1] > 0
+    assert AuditPlan(fit).celled == [(1, 0), (1, 2)]
+
+
 @pytest.mark.parametrize("noisy", [-30.0, 0.0, 4.0, 10.0, 35.0])
 def test_the_expected_sum_is_the_mean_over_all_sums(noisy: float) -> None:
     """Each sum from zero on weighs as much as the noise makes it likely: a fine grid gives the same mean."""
