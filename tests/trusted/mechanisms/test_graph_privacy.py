@@ -20,7 +20,8 @@ from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer
 from partita.public.boxes.bins import AxisBins
-from partita.public.tables import model
+from partita.public.tables import audits, model
+from partita.public.tables.audits import AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
 from partita.public.tables.model import all_pairs
 from partita.public.tables.plan import find_grid
@@ -242,6 +243,20 @@ def test_a_cover_loses_at_most_epsilon(seed: int) -> None:
     assert _loss(rows, (*rows, (1, 0, 1, 0, 1, 1)), axes=BITS, seed=seed) <= EPSILON
 
 
+@pytest.mark.parametrize("limits", [(0, 0), (0, 10**9)], ids=["with a tail", "without a tail"])
+def test_releases_with_more_audits_lose_at_most_epsilon(
+    limits: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Classes of pairs, and the tail, have audits of their own, as with many rows."""
+    monkeypatch.setattr(audits, "_POOLED_BELOW", limits[0])
+    monkeypatch.setattr(audits, "_SPLIT_FROM", limits[1])
+
+    loss = _loss(CROWD, (*CROWD, ROW), seed=1, passes=5)
+
+    assert loss <= EPSILON
+    assert not loss <= EPSILON / 2
+
+
 @pytest.mark.parametrize("changes", [{}, {"neighbors": "change-one"}], ids=["add-remove", "change-one"])
 def test_published_tables_lose_at_most_epsilon(changes: dict[str, Any]) -> None:
     """From rows to the bytes of a file, nulls and unknown labels included."""
@@ -348,6 +363,17 @@ def _audit_reused_to_choose(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(module, "_audit", audit)
 
 
+def _number_of_audits_by_the_true_total(patch: pytest.MonkeyPatch) -> None:
+    right = module._audit
+
+    def audit(rows: Any, fit: TableFit, part: Fraction) -> Any:
+        evidence = float(10**9 * (rows.points.total % 2))
+        patch.setattr(AuditPlan, "_evidence", property(lambda _: evidence))
+        return right(rows, fit, part)
+
+    patch.setattr(module, "_audit", audit)
+
+
 def _pairs_chosen_without_noise(patch: pytest.MonkeyPatch) -> None:
     def choose(rows: Any, scores: Any, part: Fraction) -> Any:
         return max(scores, key=lambda pair: (scores[pair] * 7 % 11, pair))
@@ -415,6 +441,7 @@ BUGS: list[Bug] = [
     _grid_from_true_counts,
     _bins_from_true_counts,
     _audit_reused_to_choose,
+    _number_of_audits_by_the_true_total,
     _pairs_chosen_without_noise,
     _number_of_pairs_by_true_misfits,
     _half_of_the_scale,

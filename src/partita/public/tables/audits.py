@@ -4,7 +4,8 @@ A model misses a box of two sides with shares u and v of the rows by about phi t
 rows sqrt(u (1 - u) v (1 - v)). Audits measure the mean of |phi| after the fit, noise and bias together, on
 coarse tables of public sets of columns: measured pairs, pairs that depend on each other according to the
 model, the other pairs, and triples. A last one measures how heavy the tail of misses is. Each audit is one
-noisy number.
+noisy number. Where rows times epsilon are few, noise would hide so many: all pairs are audited together, and
+the tail is not.
 """
 
 from __future__ import annotations
@@ -24,16 +25,26 @@ from partita.public.axis.curve import Curve
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables.fit import TableFit
 from partita.public.tables.model import Columns, all_pairs, join_bins, round_rows
-from partita.public.tables.plan import cut_pieces, join_like, join_neighbours
+from partita.public.tables.plan import TOTAL_SHARE, cut_pieces, join_like, join_neighbours
 from partita.public.tables.sides import ColumnReader
 
 MEASURED, STRONG, WEAK, TRIPLES, TAIL = "measured", "strong", "weak", "triples", "tail"
+PAIRS = "pairs"
+"""Pairs of all classes in one audit."""
 
 COARSE, FINE, CELLS = 3, 9, 512
 """Groups of a column in audits: they say how misses grow with a box. At the last scale one of two columns has
 its own cells, or runs of them, and the other one coarse groups: that measures what rows inside bins miss."""
 
+_POOLED_BELOW: Final = 20_000
+"""Rows times epsilon below which all pairs have one audit. With nine audits the noise of each is a fifth of
+what it measures at 49,000 (Adult, epsilon 1), and up to all of it at 4,900: intervals were 5.3 mean errors
+wide there, and 3.6 with three audits. Mean misses of the classes differ by a fifth there."""
+_SPLIT_FROM: Final = 100_000
+"""Rows times epsilon from which on strong and weak pairs, and the tail, have audits of their own. At 25,000
+and 49,000 (a survey, Adult) both missed by as much but for a fourth, and noise hid the tail."""
 _MOST_PAIRS: Final = 133  # of each class
+_LABEL_WEIGHT: Final = 4  # of a joined label over that of another joined cell, where cells are audited
 _MOST_AUDITED_CELLS: Final = 2**14  # of a category: all tables of such pairs are counted at once
 _MOST_TRIPLES: Final = 60
 _LISTED_TRIPLES: Final = 10_000  # triples are chosen among the first of these
@@ -41,7 +52,7 @@ _STRONG_PART: Final = 4  # a quarter of all pairs that are not measured counts a
 _MOST_SLOPE: Final = 0.5  # of log miss by log share beyond the audited shares
 _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
 _WIDTH: Final = 2.0 / 1.96  # intervals of 95% reach two deviations of the model of misses
-_NOISE_ROOM: Final = 0.8  # times the noise of unbiased tables: fits to surveys erred .53 to .62 of it
+_NOISE_ROOM: Final = 0.5, 0.8  # times the noise of unbiased tables: fits erred .53 to .77 (Adult, surveys)
 _UNCLEAR: Final = 2.0  # standard errors: a side with fewer rows cannot be told from none
 _FIXED: Final = 2**20  # logarithms and sums are stored in units of one over this
 
@@ -84,20 +95,46 @@ class AuditPlan:
         strong = set(free[: len(free) // _STRONG_PART])
         return {p: MEASURED if p in self.fit.pairs else STRONG if p in strong else WEAK for p in pairs}
 
+    @property
+    def has_tail(self) -> bool:
+        """Whether the tail has an audit."""
+        return self._evidence >= _SPLIT_FROM
+
+    @property
+    def number(self) -> int:
+        """How many audits there are."""
+        return len(self.jobs) + self.has_tail
+
+    @property
+    def _evidence(self) -> float:
+        """Rows times epsilon: the noise of the total tells epsilon."""
+        return self.fit.rows / float(TOTAL_SHARE * self.fit.scale)
+
     @cached_property
     def jobs(self) -> list[tuple[str, int, list[AuditTable]]]:
         """The audits but for the tail: class, groups of a column, and the tables whose misfits are added."""
         jobs = []
-        scales = (COARSE, FINE) if self._has_fine else (FINE,)
-        for kind in (MEASURED, STRONG, WEAK):
-            pairs = spread_choice([pair for pair, each in self.kinds.items() if each == kind], _MOST_PAIRS)
-            for scale in scales if pairs else ():
-                jobs.append((kind, scale, [self._table(pair, scale) for pair in pairs]))
+        scales = (COARSE, FINE) if self._has_fine and self._evidence >= _POOLED_BELOW else (FINE,)
+        for kind, listed in self._classes.items():
+            pairs = spread_choice(listed, _MOST_PAIRS)
+            jobs += [(kind, scale, [self._table(pair, scale) for pair in pairs]) for scale in scales]
         if self.celled:
             jobs.append((MEASURED, CELLS, [self._cell_table(*pair) for pair in self.celled]))
         if self.triples:
             jobs.append((TRIPLES, COARSE, [self._table(each, COARSE) for each in self.triples]))
         return jobs
+
+    @property
+    def _classes(self) -> dict[str, list[Columns]]:
+        """The pairs that have audits in common: fewer audits have less noise each."""
+        found: dict[str, list[Columns]] = {}
+        for pair, kind in self.kinds.items():
+            if self._evidence < _POOLED_BELOW:
+                found.setdefault(PAIRS, []).append(pair)
+            else:
+                joined = kind == STRONG and self._evidence < _SPLIT_FROM
+                found.setdefault(WEAK if joined else kind, []).append(pair)
+        return found
 
     @cached_property
     def celled(self) -> list[tuple[int, int]]:
@@ -113,8 +150,12 @@ class AuditPlan:
 
     @cached_property
     def _celled_parity(self) -> int:
-        """Whether columns of even or of odd number are counted in cells: those with more joined cells."""
-        extra = [axis.size - size for axis, size in zip(self.fit.axes, self.fit.sizes, strict=True)]
+        """Whether columns of even or of odd number are counted in cells: those with more joined cells.
+
+        Joined labels have nothing in common but their mass, while neighbours are often alike.
+        """
+        columns = zip(self.fit.axes, self.fit.sizes, strict=True)
+        extra = [(axis.size - size) * (_LABEL_WEIGHT if axis.labels else 1) for axis, size in columns]
         return 0 if sum(extra[0::2]) >= sum(extra[1::2]) else 1
 
     @cached_property
@@ -275,18 +316,31 @@ class Audit:
 
     @property
     def mean(self) -> float:
-        """The mean of |phi|: half a scale of noise above the measured one, and never below one scale.
+        """The mean of |phi| that is expected where any sum of misfits from zero on was as likely before.
 
-        It is not above what the noise of tables explains where these have no bias.
+        It is near what the noise of tables explains where these have no bias.
         """
-        noise = float(self.scale)
-        measured = max(self.noisy + noise / 2, noise)
-        most = _NOISE_ROOM * self.noise / _FIXED if self.noise else measured
-        return min(measured, most) / max(self.unit / _FIXED, 1.0)
+        found = expect_sum(float(self.noisy), float(self.scale))
+        if self.noise:
+            least, most = (room * self.noise / _FIXED for room in _NOISE_ROOM)
+            found = min(max(found, least), most)
+        return found / max(self.unit / _FIXED, 1.0)
 
     def excess_limits(self, tables: Sequence[AuditTable]) -> list[Ints]:
         """For each table, the misses beyond which the tail begins: twice their mean."""
         return [round_rows(2 * self.mean * table.unit) for table in tables]
+
+
+def expect_sum(noisy: float, scale: float) -> float:
+    """The mean of a sum that is not negative, given it with Laplace noise, if all sums were as likely before.
+
+    >>> expect_sum(-50.0, 10.0), expect_sum(0.0, 10.0), round(expect_sum(100.0, 10.0), 3)
+    (10.0, 10.0, 100.002)
+    """
+    if noisy <= 0:
+        return scale
+    below = math.exp(-noisy / scale)
+    return noisy + (scale + noisy) * below / (2 - below)
 
 
 class SideShares(NamedTuple):
@@ -322,31 +376,29 @@ class ErrorModel:
 
     @cached_property
     def widening(self) -> float:
-        """How much wider intervals are than those of normal misses, from the audit of the tail."""
-        tail = next((audit for audit in self.audits if audit.kind == TAIL), None)
-        if tail is None:
-            return 1.0
-        unit = max(tail.unit / _FIXED, 1.0)
-        doubt = float(tail.scale) / unit
-        weight = 1 / (1 + (doubt / _TAIL_DOUBT) ** 2)
-        heavy = weight * tail.noisy / unit + (1 - weight) * _USUAL_TAIL
+        """How much wider intervals are than those of normal misses: by the audit of the tail, or as usual."""
+        heavy = _USUAL_TAIL
+        for tail in self._by_kind.get(TAIL, ()):
+            unit = max(tail.unit / _FIXED, 1.0)
+            weight = 1 / (1 + (float(tail.scale) / unit / _TAIL_DOUBT) ** 2)
+            heavy = weight * tail.noisy / unit + (1 - weight) * _USUAL_TAIL
         width = _NORMAL_WIDTH + _TAIL_SLOPE * (heavy - _NORMAL_TAIL)
         return min(_WIDEST, max(_NORMAL_WIDTH, width)) / _NORMAL_WIDTH
 
     def mean_miss(self, kind: str, shares: Floats) -> Floats:
         """The mean of |phi| for boxes of these shares: log-linear between the audits, and beyond them."""
-        audits = self._by_kind.get(kind) or self._by_kind.get(MEASURED) or self._by_kind.get(WEAK) or ()
-        cells = [audit for audit in self._by_kind.get(MEASURED, ()) if audit.groups == CELLS]
-        audits = [*(audit for audit in audits if audit.groups != CELLS), *cells]
+        known = [each for each in (kind, PAIRS, WEAK, MEASURED) if each in self._by_kind]
+        cells = [audit for audit in self.audits if audit.groups == CELLS]
+        audits = [*self._by_kind[known[0]], *cells] if known else cells
         points = sorted((audit.log_share / _FIXED, math.log(audit.mean)) for audit in audits)
         places, values = np.array([p for p, _ in points]), np.array([v for _, v in points])
         logs = np.log(np.maximum(shares, 1e-12))
-        found = np.interp(logs, places, values)
+        means = np.interp(logs, places, values)
         if places.size > 1:
             slope = (values[1] - values[0]) / max(places[1] - places[0], 1e-3)
             slope = min(_MOST_SLOPE, max(0.0, slope))
-            found += slope * (np.minimum(logs - places[0], 0.0) + np.maximum(logs - places[-1], 0.0))
-        return np.asarray(self.widening * np.exp(found))
+            means += slope * (np.minimum(logs - places[0], 0.0) + np.maximum(logs - places[-1], 0.0))
+        return np.asarray(self.widening * np.exp(means))
 
     def deviations(
         self,
@@ -374,16 +426,19 @@ class ErrorModel:
             part = np.where(share[column] < _UNCLEAR * doubt[column], np.sqrt(others), others)
             slope = np.minimum(np.maximum(values / share[column], rows * part), rows)
             variance = variance + (doubt[column] * slope) ** 2
+        two, three = np.zeros(1), np.zeros(1)
         for a, b in combinations(sorted(sides), 2):
             miss = _MEAN_TO_SD * self.mean_miss(kinds((a, b)), wider[a] * wider[b])
             size = miss * rows * root[a] * root[b]
             if len(sides) > 2:
                 size = size * np.minimum(1.0, (values + 1) / (np.maximum(pairs[a, b], 0.0) + 1))
-            variance = variance + size**2
+            two = two + size**2
         for triple in combinations(sorted(sides), 3):
             miss = _MEAN_TO_SD * self.mean_miss(TRIPLES, _product([wider[c] for c in triple]))
             rest = _product([wider[c] for c in sides if c not in triple])
-            variance = variance + (miss * rows * rest * _product([root[c] for c in triple])) ** 2
+            three = three + (miss * rows * rest * _product([root[c] for c in triple])) ** 2
+        # What tables of three columns miss holds what their pairs miss.
+        variance = variance + np.maximum(two, three)
         # Where no side can be told from none, all that the smallest may hold can lie in the box.
         unclear = np.logical_and.reduce([share[c] < _UNCLEAR * doubt[c] for c in sides])
         least = rows * np.minimum.reduce([doubt[c] for c in sides])
@@ -391,7 +446,9 @@ class ErrorModel:
 
     @cached_property
     def _by_kind(self) -> dict[str, list[Audit]]:
+        """The audits of groups of each kind."""
         found: dict[str, list[Audit]] = {}
         for audit in self.audits:
-            found.setdefault(audit.kind, []).append(audit)
+            if audit.groups != CELLS:
+                found.setdefault(audit.kind, []).append(audit)
         return found

@@ -18,7 +18,18 @@ from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import GridRelease
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
-from partita.public.tables.audits import CELLS, COARSE, FINE, MEASURED, STRONG, TAIL, TRIPLES, WEAK, Audit
+from partita.public.tables.audits import (
+    CELLS,
+    COARSE,
+    FINE,
+    MEASURED,
+    PAIRS,
+    STRONG,
+    TAIL,
+    TRIPLES,
+    WEAK,
+    Audit,
+)
 from partita.public.tables.fit import MeasuredTable, TableFit, estimate_rows
 from partita.public.tables.model import (
     MOST_CLIQUE_CELLS,
@@ -47,7 +58,7 @@ _FACTS: Final = (
     "scale",
 )
 _SERIES: Final = ("bins", "groups", "noisy", "model")
-_AUDITED: Final = (MEASURED, STRONG, WEAK, TRIPLES, TAIL)
+_AUDITED: Final = (MEASURED, STRONG, WEAK, PAIRS, TRIPLES, TAIL)
 _MOST_TABLES: Final = 4096
 _MOST_LISTED: Final = 1024  # looks or audits
 _LARGEST: Final = 2**62

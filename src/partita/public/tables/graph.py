@@ -207,9 +207,7 @@ class TableGraphRelease(BoxRelease):
 
     def _error(self, sides: Mapping[int, BoxSide], value: float) -> float:
         shares = {
-            c: SideShares(
-                *(np.array([each]) for each in (side.share, side.touched, side.alone.error, side.cuts))
-            )
+            c: SideShares(*(np.array([each]) for each in (side.share, side.touched, side.doubt, side.cuts)))
             for c, side in sides.items()
         }
         pairs = {}
@@ -259,7 +257,8 @@ class TableGraphRelease(BoxRelease):
         for column, each in weights.items():
             share = each @ self.fit.masses[column] / max(float(self.fit.masses[column].sum()), 1e-9)
             cuts = ~whole_bins(each)
-            shares[column] = SideShares(share, share, self._alone(column, low, high)[1], cuts)
+            doubts = self.readers[column].doubts(low[:, column], high[:, column])
+            shares[column] = SideShares(share, share, doubts, cuts)
         pairs = {}
         for pair in all_pairs(columns) if len(columns) > 2 else ():
             pairs[pair] = self._expected({c: weights[c] for c in pair})

@@ -13,7 +13,7 @@ from partita.answer import Answer, least_sum
 from partita.arrays import Bools, Floats, UInts
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
-from partita.public.bounds import overlay_runs
+from partita.public.bounds import laplace_variance, overlay_runs
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import GridRelease
@@ -32,13 +32,15 @@ _ONE = np.uint64(1)
 class BoxSide:
     """Some runs of positions of one column: the weight of each of its bins, and its count by itself.
 
-    `share` is the part of the rows, with signs, and `touched` the part that any run holds.
+    `share` is the part of the rows, with signs, and `touched` the part that any run holds. `doubt` is the
+    standard error of the count where the number of all rows is known.
     """
 
     weights: Floats
     share: float
     touched: float
     alone: Answer
+    doubt: float
 
     @property
     def cuts(self) -> bool:
@@ -90,32 +92,59 @@ class ColumnReader:
         signs, parts = np.array([run[2] for run in runs], np.float64), self.weights(lows, highs)
         weights, touched = signs @ parts, np.abs(signs) @ parts
         rows = max(float(self.mass.sum()), 1e-9)
+        alone, by_bins = self._read(runs, weights)
+        doubt = float(self._given_total(np.array(alone.error), np.array(by_bins)))
         return BoxSide(
-            weights, float(weights @ self.mass) / rows, float(touched @ self.mass) / rows, self.answer(runs)
+            weights, float(weights @ self.mass) / rows, float(touched @ self.mass) / rows, alone, doubt
         )
 
     def answer(self, runs: Runs) -> Answer:
         """The count of some runs: by the view, or by all tables if these tell more about whole bins."""
-        terms = [BoxTerm((low,), (high,), sign) for low, high, sign in runs]
-        view = self.view.answer(*terms)
         lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
-        weights = np.array([run[2] for run in runs], np.float64) @ self.weights(lows, highs)
+        return self._read(runs, np.array([run[2] for run in runs], np.float64) @ self.weights(lows, highs))[0]
+
+    def _read(self, runs: Runs, weights: Floats) -> tuple[Answer, bool]:
+        """The count of some runs with these weights of bins, and whether tables tell it, not the view."""
+        view = self.view.answer(*(BoxTerm((low,), (high,), sign) for low, high, sign in runs))
         least = least_sum(run[2] for run in runs)
         deviation = float(np.sqrt(self._variance(weights)))
         if not self._tells_bins(weights) or view.error <= deviation:
             cells = sum(high - low + 1 for low, high, _ in runs)
             heavy = _LAPLACE_KURTOSIS / cells if isinstance(self.view, GridRelease) else 0.0
-            return Answer(view.value, view.spread, view.bounds, least, "measured", heavy)
-        return Answer(float(weights @ self.combined), lambda: deviation, view.bounds, least, "measured")
+            return Answer(view.value, view.spread, view.bounds, least, "measured", heavy), False
+        value = float(weights @ self.combined)
+        return Answer(value, lambda: deviation, view.bounds, least, "measured"), True
 
     def alone(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats]:
         """The values and the errors that `answer` gives for many single runs."""
+        values, errors, _ = self._read_many(lows, highs)
+        return values, errors
+
+    def doubts(self, lows: UInts, highs: UInts) -> Floats:
+        """The errors of many single runs where the number of all rows is known."""
+        _, errors, by_bins = self._read_many(lows, highs)
+        return self._given_total(errors, by_bins)
+
+    def _read_many(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats, Bools]:
         values, errors = (of(lows[:, None], highs[:, None]) for of in (self.view.counts, self.view.errors))
         weights = self.weights(lows, highs)
         whole = self._tells_bins(weights)
         deviations = np.sqrt(weights**2 @ self.variances)
         better = whole & (deviations < errors)
-        return np.where(better, weights @ self.combined, values), np.where(better, deviations, errors)
+        values = np.where(better, weights @ self.combined, values)
+        return values, np.where(better, deviations, errors), better
+
+    def _given_total(self, errors: Floats, by_bins: Bools) -> Floats:
+        """Errors of parts of the column once all of it is scaled to a known total: V becomes V - V^2 / whole.
+
+        That is the variance of a sum of independent noises, given the sum of all. The view of a tree is not
+        such a sum and keeps its errors.
+        """
+        whole = np.full(errors.shape, np.inf)
+        if isinstance(self.view, GridRelease):
+            whole[...] = self.view.axes[0].width * laplace_variance(self.view.scale)
+        whole = np.where(by_bins, float(self.variances.sum()), whole)
+        return np.asarray(errors * np.sqrt(np.maximum(0.0, 1.0 - errors**2 / whole)))
 
     def weights(self, lows: UInts, highs: UInts) -> Floats:
         """The part of the rows of each bin that lies in each range: ranges by bins."""

@@ -456,7 +456,7 @@ def _round_ends(number: int) -> list[tuple[int, int]]:
 def _audit(rows: _Rows, fit: TableFit, part: Fraction) -> tuple[Audit, ...]:
     """All audits of the final model: each is one noisy number, and the tail is measured by released ones."""
     plan = AuditPlan(fit)
-    each = part / (len(plan.jobs) + 1)
+    each = part / plan.number
     rows.count(all_pairs(range(len(fit.sizes))))
     coarse = _Rows(rows.points, tuple(plan.coarse_bins), rows.session, rows.budget)
     coarse.count(plan.triples)
@@ -471,7 +471,7 @@ def _audit(rows: _Rows, fit: TableFit, part: Fraction) -> tuple[Audit, ...]:
             misfits = [rows.misfit(t.columns, t.groups, t.guess) for t in tables]
         audit = Audit.of(kind, groups, tables, *rows.sum_up(misfits, each))
         found.append(audit)
-        if groups == FINE:
+        if groups == FINE and plan.has_tail:
             for table, limit in zip(tables, audit.excess_limits(tables), strict=True):
                 over.append(rows.misfit(table.columns, table.groups, table.guess, limit))
                 limits += audit.mean * float(table.unit.sum())

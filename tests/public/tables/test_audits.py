@@ -1,0 +1,162 @@
+"""Audits of table releases: which there are, what they expect, and the error bars that follow."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partita.domain.axis import Axis
+from partita.public.boxes.base import BoxTerm
+from partita.public.tables import audits
+from partita.public.tables.audits import (
+    CELLS,
+    FINE,
+    MEASURED,
+    PAIRS,
+    STRONG,
+    TAIL,
+    TRIPLES,
+    WEAK,
+    Audit,
+    AuditPlan,
+    ErrorModel,
+    SideShares,
+    expect_sum,
+)
+from partita.public.tables.graph import TableGraphRelease
+from partita.testing import EndlessTape, tape_noise
+from partita.trusted.mechanisms.graph import TableGraph
+from partita.trusted.secret import Points
+
+AXES = (
+    Axis(size=12),
+    Axis(size=4, labels=True),
+    Axis(size=90),
+    Axis(size=3, labels=True),
+    *((Axis(size=10),) * 3),
+)
+ONE = 2**20
+"""One, as audits store numbers."""
+
+
+@cache
+def _release() -> TableGraphRelease:
+    """About 2,000 rows of columns that depend on each other, at epsilon 1."""
+    drawn = np.random.default_rng(7)
+    common = drawn.random(2_000)
+    columns = [(axis.size * (common + drawn.random(2_000)) / 2).astype(np.int64) for axis in AXES]
+    points = Points.from_rows(np.stack(columns, axis=1), axes=AXES)
+    return TableGraph(axes=AXES, epsilon=1).release(points, noise=tape_noise(EndlessTape(5)))
+
+
+@pytest.mark.parametrize(
+    ("factor", "kinds"),
+    [
+        (10, {PAIRS, TRIPLES}),
+        (2, {MEASURED, WEAK, TRIPLES}),
+        (Fraction(1, 3), {MEASURED, STRONG, WEAK, TRIPLES, TAIL}),
+    ],
+)
+def test_classes_of_pairs_have_audits_where_rows_times_epsilon_are_many(
+    factor: Fraction, kinds: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fewer audits share four percent of epsilon where noise would hide them."""
+    monkeypatch.setattr(audits, "_POOLED_BELOW", 500 * factor)
+    monkeypatch.setattr(audits, "_SPLIT_FROM", 2_500 * factor)
+    release = _release.__wrapped__()
+    spent = sum((audit.spent for audit in release.audits), Fraction(0))
+
+    assert {audit.kind for audit in release.audits if audit.groups != CELLS} == kinds
+    assert len(release.audits) == AuditPlan(release.fit).number
+    assert Fraction(39, 1000) < spent <= Fraction(4, 100)
+
+
+def test_labels_that_share_bins_are_audited_one_by_one() -> None:
+    """They come before neighbours of an ordered column, of which more share bins."""
+    axes = (Axis(size=60), Axis(size=45, labels=True), Axis(size=2))
+    drawn = np.random.default_rng(3)
+    points = Points.from_rows(np.stack([drawn.integers(0, a.size, 900) for a in axes], axis=1), axes=axes)
+    fit = TableGraph(axes=axes, epsilon=1).release(points, noise=tape_noise(EndlessTape(2))).fit
+
+    assert 60 - fit.sizes[0] > 45 - fit.sizes[1] > 0
+    assert AuditPlan(fit).celled == [(1, 0), (1, 2)]
+
+
+@pytest.mark.parametrize("noisy", [-30.0, 0.0, 4.0, 10.0, 35.0])
+def test_the_expected_sum_is_the_mean_over_all_sums(noisy: float) -> None:
+    """Each sum from zero on weighs as much as the noise makes it likely: a fine grid gives the same mean."""
+    sums = np.arange(0.0005, 400.0, 0.001)
+    weights = np.exp(-np.abs(sums - noisy) / 10.0)
+
+    assert expect_sum(noisy, 10.0) == pytest.approx(float(sums @ weights / weights.sum()), rel=1e-4)
+
+
+def _audit(kind: str, noisy: int, *, groups: int = FINE, noise: int = 0) -> Audit:
+    return Audit(kind, groups, 1, noisy, Fraction(1), 10_000 * ONE, -2 * ONE, noise * ONE)
+
+
+def test_misses_of_unbiased_tables_are_near_their_noise() -> None:
+    """An audit that noise has moved far cannot say that a fit errs by far more or less than its tables."""
+    means = [_audit(MEASURED, noisy, noise=100).mean for noisy in (0, 60, 500)]
+
+    assert means == pytest.approx([50 / 10_000, 60 / 10_000, 80 / 10_000], rel=1e-6)
+
+
+def test_a_class_without_an_audit_has_that_of_all_pairs() -> None:
+    """Or that of pairs that were not measured, or of those that were."""
+    share = np.array([0.1])
+    pooled = ErrorModel((_audit(PAIRS, 100), _audit(TRIPLES, 300)))
+    joined = ErrorModel((_audit(MEASURED, 100), _audit(WEAK, 200)))
+
+    assert (
+        pooled.mean_miss(MEASURED, share) == pooled.mean_miss(STRONG, share) == pooled.mean_miss(WEAK, share)
+    )
+    assert (
+        joined.mean_miss(STRONG, share) == joined.mean_miss(WEAK, share) > joined.mean_miss(MEASURED, share)
+    )
+
+
+def test_triples_are_not_added_to_pairs() -> None:
+    """Tables of three columns miss what their pairs miss, and more."""
+    sides = {c: SideShares(*(np.array([each]) for each in (0.5, 0.5, 0.0, False))) for c in range(3)}
+    pairs = {pair: np.array([250.0]) for pair in ((0, 1), (0, 2), (1, 2))}
+    fit: Any = _release().fit
+
+    def deviation(triple: int) -> float:
+        model = ErrorModel((_audit(PAIRS, 100), _audit(TRIPLES, triple)))
+        return float(model.deviations(sides, np.array([125.0]), pairs, lambda _: WEAK, fit)[0])
+
+    assert deviation(2) == deviation(20) < deviation(400)
+
+
+def test_a_side_that_is_the_whole_column_adds_no_doubt() -> None:
+    """The model has the number of rows from all views: the noise of one view does not matter beside it."""
+    release = _release()
+    reader = release.readers[1]
+    one, most, every = (reader.side(((0, last, 1),)) for last in (0, 2, AXES[1].width - 1))
+
+    assert 0 < one.doubt < one.alone.error
+    assert every.doubt == pytest.approx(0.0, abs=1e-6)
+    assert every.alone.error > one.alone.error
+    assert most.doubt < most.alone.error
+
+
+def test_many_boxes_have_the_errors_of_single_ones() -> None:
+    """Errors of arrays of boxes are those of answers."""
+    release = _release()
+    last = [axis.width - 1 for axis in AXES]
+    lows, highs = np.zeros((3, len(AXES)), np.uint64), np.array([last] * 3, np.uint64)
+    highs[0, [0, 1]], highs[1, [1, 3]], highs[2, [0, 1, 2]] = (5, 1), (2, 0), (3, 2, 40)
+    boxes = [BoxTerm(tuple(a), tuple(b)) for a, b in zip(lows.tolist(), highs.tolist(), strict=True)]
+
+    assert release.errors(lows, highs) == pytest.approx([release.answer(box).error for box in boxes])
+
+
+def test_a_usual_tail_is_taken_where_none_was_audited() -> None:
+    """Intervals are a little wider than those of normal misses."""
+    assert ErrorModel((_audit(PAIRS, 100),)).widening == pytest.approx(1.12)
+    assert audits._USUAL_TAIL == 0.1
