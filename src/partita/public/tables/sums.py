@@ -32,6 +32,7 @@ from partita.public.tables.audits import TRIPLES
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
 from partita.public.tables.sides import BoxSide, ColumnReader, Runs, join_terms
+from partita.public.tables.tails import ColumnTails, HiddenTail
 from partita.public.views import BoxView, find_boxes
 
 # Set on Adult, made-up trips and a made-up table of eight columns at epsilon 1 and 0.1: intervals of 95%
@@ -42,8 +43,7 @@ _TOTAL_DOUBT: Final = 2.0  # times the variance of the number of rows: trees amo
 _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
 _WIDTH: Final = 2.4 / 1.96  # intervals of 95% reach 2.4 deviations of what the model misses
 _FOLLOWED: Final = 1.44  # times the variance of independent noise: bins follow the noise of views
-_VAGUE: Final = 0.5  # a larger relative error says nothing: the 95% interval of the sum would hold zero
-_KNOWN: Final = 0.05  # the relative error up to which values are covered then
+_KNOWN: Final = 0.02  # the relative error up to which all values are covered, also where none is clear
 _EMPTY: Final = 1e-9
 _ONE: Final = np.uint64(1)
 
@@ -250,27 +250,25 @@ class TableSums:
         return self.graph.axes[self.number]
 
     @cached_property
+    def tails(self) -> ColumnTails:
+        """How far its values are told from noise."""
+        return ColumnTails(self.reader, self.line)
+
+    @cached_property
     def covered(self) -> tuple[int, int]:
         """The first and the last position whose values are summed: all cells, if their sum is known.
 
-        Otherwise those up to the largest distance from zero at which it is: noise on the counts of far cells
-        would hide everything else. A function of the released numbers.
+        Otherwise those up to the farthest octave that is clear: noise on the counts of far cells would hide
+        everything else. A function of the released numbers.
         """
         first = self.axis.before
-        every = first, first + self.axis.size - 1
-        pieces = ValuePieces.of(self.reader, self.line, ((*every, 1),))
-        order = np.argsort(np.abs(pieces.middles) + np.where(pieces.inside, 0.0, np.inf), kind="stable")
-        order = order[: int(pieces.inside.sum())]
-        size = np.abs(pieces.middles[order])
-        noise = np.cumsum(size**2 * pieces.variances(self.reader)[order])
-        vague = np.cumsum(np.maximum(pieces.rows[order], 0.0) * pieces.deviations[order])
-        sums = np.maximum(np.cumsum(np.maximum(pieces.rows[order], 0.0) * size), _EMPTY)
-        relative = np.where(size > 0.0, np.sqrt(noise + vague**2) / sums, np.inf)
-        if relative[-1] <= _VAGUE or relative.min() > _VAGUE:
+        every, found = (first, first + self.axis.size - 1), self.tails.covered
+        if found is None or found == every:
             return every
-        known = np.flatnonzero(relative <= _KNOWN)
-        kept = order[: 1 + int(known[-1] if known.size else np.argmin(relative))]
-        return int(pieces.starts[kept].min()), int(pieces.ends[kept].max())
+        pieces = ValuePieces.of(self.reader, self.line, ((*every, 1),))
+        held = np.where(pieces.inside, np.maximum(pieces.rows, 0.0) * np.abs(pieces.middles), 0.0)
+        errors, _ = self.tails.errors(*every)
+        return every if math.sqrt(float(errors @ errors)) <= _KNOWN * float(held.sum()) else found
 
     def ask(self, terms: Sequence[BoxTerm]) -> TableEstimate:
         """Everything that can be said about the rows in some boxes that do not overlap."""
@@ -364,10 +362,10 @@ class TableEstimate:
     @property
     def sum(self) -> SumAnswer:
         """The sum, with what it covers."""
-        least = 0.0 if self._values[0] >= 0.0 else -math.inf
+        least = 0.0 if self._ends[0] >= 0.0 else -math.inf
         error, basis = math.sqrt(self.joint.top_variance), self._graph.basis((self._number, *self.others))
         answer = Answer(self.joint.top, lambda: error, self._sum_bounds, least, basis)
-        return SumAnswer(answer, self.covers, self.beyond)
+        return SumAnswer(answer, self.covers, self.beyond, (self.hidden.below, self.hidden.above))
 
     @property
     def mean(self) -> Ratio:
@@ -376,7 +374,25 @@ class TableEstimate:
         def bounds(beta: float) -> tuple[float, float]:
             return ratio_bounds(self._sum_bounds(beta / 2), self._count_bounds(beta / 2))
 
-        return Ratio(self.joint, self.covers, *self._values, bounds)
+        return Ratio(self.joint, self.covers, *self._ends, bounds, hidden=tuple(self.hidden))
+
+    @cached_property
+    def hidden(self) -> HiddenTail:
+        """What rows of the box beyond the covered values may add, if their number thins out.
+
+        A box has at most twice the share that it has of the last bins that are covered, and a tenth more.
+        """
+        axis, (low, high) = self.column.axis, self.covered
+        (rows, below, above), ends = self.column.tails.hidden, np.array(self.covered, np.uint64)
+        last = self._parts[self.column.reader.bins.of(ends)]
+        shares = np.minimum(1.0, 2.0 * last + 0.1) if self.others else np.ones(2)
+        open_low = self.runs[0][0] <= axis.before < low
+        open_high = self.runs[-1][1] >= axis.before + axis.size - 1 > high
+        return HiddenTail(
+            rows * float(shares.max()) if open_low or open_high else 0.0,
+            below * float(shares[0]) if open_low else 0.0,
+            above * float(shares[1]) if open_high else 0.0,
+        )
 
     @property
     def covers(self) -> Covers:
@@ -386,7 +402,7 @@ class TableEstimate:
         behind = self.column.axis.before + self.column.axis.size  # invalid and null have no order
         lower = End(low, whole=True) if lowest >= first else End(low, gone=low)
         upper = End(high, whole=True) if min(highest, behind) <= last else End(high, gone=high)
-        return Covers(lower, upper)
+        return Covers(lower, upper, thinning=self.hidden.rows > 0.0)
 
     @cached_property
     def beyond(self) -> Answer:
@@ -401,9 +417,8 @@ class TableEstimate:
     def joint(self) -> Joint:
         """The sum and the count of its values, their variances, and their covariance."""
         found, part = self._bins, self._parts
-        vague = _WIDTH * float(part @ found.vague)
         values, counted = found.values, found.counted
-        top = values.covariance(values, part) + vague**2
+        top = values.covariance(values, part) if self._is_grid else self._octave_variance
         bottom, both = counted.covariance(counted, part), values.covariance(counted, part)
         if self.others:
             mean, share, of_rows = self._sides_error
@@ -411,7 +426,25 @@ class TableEstimate:
             top += self._missed(self._sum_moments) ** 2 + self._tilt**2 + self._cut**2
             bottom += share**2 * of_rows + self._missed(self._count_moments) ** 2
             both += mean * share * of_rows
+        most = math.sqrt(top * bottom)
+        both = min(max(both, -most), most)
         return Joint(float(part @ values.sums), float(part @ counted.sums), top, bottom, both)
+
+    @property
+    def _is_grid(self) -> bool:
+        """Whether each value has a noisy count of its own."""
+        return isinstance(self.column.reader.view, GridRelease)
+
+    @property
+    def _octave_variance(self) -> float:
+        """The variance of the sum by a tree: octaves are independent, and inside of one errors go together."""
+        errors, ends = self.column.tails.errors(self.summed[0][0], self.summed[-1][1])
+        if self.others:
+            first, last = (self.column.reader.bins.of(ends[:, side]) for side in (0, 1))
+            inside, whole = (np.append(0.0, np.cumsum(rows)) for rows in (self._inside, self.column.masses))
+            held = np.maximum(whole[last + 1] - whole[first], _EMPTY)
+            errors = errors * np.clip((inside[last + 1] - inside[first]) / held, 0.0, 1.0)
+        return _FOLLOWED * float(errors @ errors)
 
     @property
     def _sides_error(self) -> tuple[float, float, float]:
@@ -532,9 +565,30 @@ class TableEstimate:
         return max(0.0, low), max(0.0, high)
 
     def _sum_bounds(self, beta: float) -> tuple[float, float]:
-        """Guaranteed bounds on the sum: every value lies between the least and the largest."""
-        (low, high), (fewest, most) = self._values, self._count_bounds(beta)
-        return min(low * fewest, low * most), max(high * fewest, high * most)
+        """Guaranteed bounds on the sum of all values that are asked for: octave by octave, and at once."""
+        pieces = [piece for a, b in self._asked for piece in self.column.tails.split(a, b)]
+        part = beta / (len(pieces) + 1)  # one part for all: a tree keeps its bounds for the last one
+        sums = [self._bound_sum([piece], part) for piece in pieces]
+        low, high = self._bound_sum(self._asked, part)
+        return max(low, sum(each for each, _ in sums)), min(high, sum(each for _, each in sums))
+
+    def _bound_sum(self, spans: Sequence[tuple[int, int]], beta: float) -> tuple[float, float]:
+        """Bounds on a sum by those on the number of its rows, each of the least and the largest value."""
+        low, high = self.column.value(spans[0][0]), self.column.value(spans[-1][1])
+        few, many = (max(0.0, end) for end in self._count(spans).bounds(beta))
+        return min(low * few, low * many), max(high * few, high * many)
+
+    @property
+    def _asked(self) -> list[tuple[int, int]]:
+        """The positions of values that the question allows, covered or not; those that are if none hides."""
+        first, last = self.column.axis.before, self.column.axis.before + self.column.axis.size - 1
+        cut = ((max(a, first), min(b, last)) for a, b, _ in self.runs)
+        return [(a, b) for a, b in cut if a <= b]
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest value that the question allows."""
+        return self.column.value(self._asked[0][0]), self.column.value(self._asked[-1][1])
 
 
 def _mean_deviation(rows: Floats, means: Floats, squares: Floats) -> tuple[float, float]:
