@@ -1,4 +1,4 @@
-"""Tails of the columns of a table release: intervals of far ranges, of sums, and bounds of boxes hold the truth."""
+"""Tails of the columns of a table release: intervals of far ranges and of sums, and bounds of boxes."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _choose_groups(
 
 
 def _held_positions(bins: AxisBins, runs: Runs) -> Floats:
-    """How many positions of each bin lie in some runs, which do not overlap; wide bins are never rounded up."""
+    """How many positions of each bin lie in some runs, which do not overlap; never rounded up to all."""
     if bins.edges is None:
         held = np.zeros(bins.width)
         for low, high, _ in runs:

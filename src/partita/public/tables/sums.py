@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.arrays import Bools, Floats, UInts
+from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Special
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
-from partita.public.bounds import laplace_variance
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.grid import GridRelease
 from partita.public.conditions import Where
@@ -33,183 +31,17 @@ from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
 from partita.public.tables.sides import BoxSide, ColumnReader, Runs, join_terms
 from partita.public.tables.tails import ColumnTails, HiddenTail
+from partita.public.tables.values import FOLLOWED, BinSums, ValuePieces
 from partita.public.views import BoxView, find_boxes
 
 # Set on Adult, made-up trips and a made-up table of eight columns at epsilon 1 and 0.1: intervals of 95%
 # held 93% or more of the sums by a label, by a range, or by both. With a tilt of 0.5 they were a third wider.
 _TILT: Final = 0.25  # deviations inside of a bin by which its mean may differ in a box
 _CUT: Final = 1.0  # deviations of means of cells by which cells of a bin may differ from it
-_TOTAL_DOUBT: Final = 2.0  # times the variance of the number of rows: trees among the views shrink theirs
 _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
 _WIDTH: Final = 2.4 / 1.96  # intervals of 95% reach 2.4 deviations of what the model misses
-_FOLLOWED: Final = 1.44  # times the variance of independent noise: bins follow the noise of views
 _KNOWN: Final = 0.02  # the relative error up to which all values are covered, also where none is clear
 _EMPTY: Final = 1e-9
-_ONE: Final = np.uint64(1)
-
-
-# Values along a column.
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ValuePieces:
-    """Runs of positions of a column: bin, estimated rows, values, and whether each piece is summed.
-
-    `middles` is the mean of the values of a piece, and `deviations` their standard deviation if they are
-    spread evenly. Special cells have no value and are never summed.
-    """
-
-    starts: UInts
-    ends: UInts
-    bins: NDArray[np.intp]
-    rows: Floats
-    middles: Floats
-    deviations: Floats
-    inside: Bools
-
-    @staticmethod
-    def of(reader: ColumnReader, line: ValueLine, runs: Runs) -> ValuePieces:
-        """The column cut so that a piece is in one bin and in a run as a whole; cell by cell if cells are."""
-        axis = reader.view.axes[0]
-        first, last = axis.before, axis.before + axis.size - 1
-        ends = _find_ends(reader, [first - 1, last, *(low - 1 for low, _, _ in runs), *(r[1] for r in runs)])
-        starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1] + _ONE])
-        step, cells = float(line.step), (ends - starts).astype(np.float64) + 1.0
-        offset = starts.astype(np.float64) - first + (cells - 1.0) / 2
-        ordinary = (starts >= np.uint64(first)) & (ends <= np.uint64(last))
-        asked = np.zeros(ends.size, np.bool_)
-        for low, high, _ in runs:
-            asked |= (starts >= np.uint64(low)) & (ends <= np.uint64(high))
-        return ValuePieces(
-            starts,
-            ends,
-            reader.bins.of(ends),
-            reader.curve.between(starts, ends),
-            np.where(ordinary, (float(line.low) + offset) * step, 0.0),
-            np.where(ordinary, np.sqrt((cells**2 - 1.0) / 12) * step, 0.0),
-            ordinary & asked,
-        )
-
-    def variances(self, reader: ColumnReader) -> Floats:
-        """The variance of the noisy count of each piece, by the view.
-
-        A tree shrinks what noise hides, and its errors with it, which long tails exceed. So no piece has a
-        smaller one than half of the pieces that are clearly there.
-        """
-        if isinstance(reader.view, GridRelease):
-            return np.full(self.ends.size, laplace_variance(reader.view.scale))
-        errors = reader.view.errors(self.starts[:, None], self.ends[:, None])
-        clear = errors[self.rows > errors]
-        usual = float(np.median(clear) if clear.size else errors.max())
-        return np.asarray(np.maximum(errors, usual) ** 2)
-
-    def parts(self, number: int) -> Floats:
-        """The part of the rows of its bin in each piece; pieces of an empty bin have parts by their cells."""
-        cells = (self.ends - self.starts).astype(np.float64) + 1.0
-        held = np.bincount(self.bins, self.rows, number)[self.bins]
-        even = cells / np.bincount(self.bins, cells, number)[self.bins]
-        return np.asarray(np.where(held > _EMPTY, self.rows / np.maximum(held, _EMPTY), even))
-
-
-def _find_ends(reader: ColumnReader, cuts: Iterable[int]) -> UInts:
-    """The last positions of pieces; a grid has each position for itself."""
-    width = reader.bins.width
-    if isinstance(reader.view, GridRelease):
-        return np.arange(width, dtype=np.uint64)
-    there = np.array([cut for cut in cuts if 0 <= cut < width], np.uint64)
-    edges = reader.bins.spans[1]
-    return np.unique(np.concatenate([reader.curve.ends, edges, there])).astype(np.uint64)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class BinSums:
-    """What the bins of a column add to a sum of values and to the count of these values.
-
-    `values` and `counted` have estimates, which are not projected on anything but the total of all rows.
-    `vague` is how far the sum of a bin may be off because values of a piece lie anywhere in it. `parts`,
-    `means` and `squares` are moments of what a row of each bin adds, along the curve.
-    """
-
-    values: BinWeights
-    counted: BinWeights
-    vague: Floats
-    parts: Floats
-    means: Floats
-    squares: Floats
-
-    @staticmethod
-    def of(reader: ColumnReader, pieces: ValuePieces, total: Answer) -> BinSums:
-        """The sums of the pieces that are summed; `total` is the number of all rows."""
-        number, bins, share = reader.bins.number, pieces.bins, pieces.parts(reader.bins.number)
-        value = np.where(pieces.inside, pieces.middles, 0.0)
-        inside = pieces.inside.astype(np.float64)
-        deviation = np.where(pieces.inside, pieces.deviations, 0.0)
-        moments = (inside, value, value**2 + deviation**2)
-        parts, means, squares = (_sum_bins(bins, share * each, number) for each in moments)
-        one, other = (BinWeights.of(reader, pieces, weights, share, total) for weights in (value, inside))
-        vague = _sum_bins(bins, np.maximum(pieces.rows, 0.0) * deviation, number)
-        return BinSums(one, other, vague, parts, means, squares)
-
-    @property
-    def spreads(self) -> Floats:
-        """The standard deviation inside of each bin, of what its rows add."""
-        inner = self.squares - self.means**2 / np.maximum(self.parts, _EMPTY)
-        return np.sqrt(np.maximum(inner, 0.0))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class BinWeights:
-    """Sums of weights times noisy counts, bin by bin: a mean weight times the count of the bin, and a rest.
-
-    All tables tell about the count of a bin, but only the view about how it is divided. If the mean weight
-    is one over cells, the noise of the two parts is independent. Counts of bins add up to all rows, so that
-    their noise is less than independent: `known` is the part of the noise of their sum that this removes.
-    """
-
-    reader: ColumnReader
-    pieces: ValuePieces
-    level: Floats
-    rest: Floats
-    noise: Floats
-    sums: Floats
-    known: float
-
-    @staticmethod
-    def of(
-        reader: ColumnReader, pieces: ValuePieces, weights: Floats, share: Floats, total: Answer
-    ) -> BinWeights:
-        """Weights of pieces, which have these shares of their bins."""
-        number, bins, view = reader.bins.number, pieces.bins, reader.view
-        grid = view if isinstance(view, GridRelease) else None
-        level = _sum_bins(bins, weights * (share if grid is None else _even(bins, number)), number)
-        rest = weights - level[bins]
-        beside = 0.0 if grid is None else np.bincount(bins, rest * grid.noisy.astype(np.float64), number)
-        whole = float(reader.variances.sum())
-        missing = total.value - float(reader.combined.sum())
-        counts = reader.combined + reader.variances * (missing / whole)
-        known = max(0.0, 1.0 - _TOTAL_DOUBT * total.error**2 / whole)
-        return BinWeights(
-            reader, pieces, level, rest, pieces.variances(reader), level * counts + beside, known
-        )
-
-    def covariance(self, other: BinWeights, parts: Floats) -> float:
-        """The covariance of two sums over bins, each bin times a part."""
-        variances = self.reader.variances
-        inner = np.bincount(self.pieces.bins, self.rest * other.rest * self.noise, parts.size)
-        one, two = self.level * parts, other.level * parts
-        removed = float(one @ variances) * float(two @ variances) / float(variances.sum())
-        return _FOLLOWED * (float(parts**2 @ inner + (one * two) @ variances) - self.known * removed)
-
-
-def _sum_bins(bins: NDArray[np.intp], weights: Floats, number: int) -> Floats:
-    return np.bincount(bins, weights, number).astype(np.float64)
-
-
-def _even(bins: NDArray[np.intp], number: int) -> Floats:
-    return np.asarray(1.0 / np.bincount(bins, minlength=number)[bins])
 
 
 # Sums of one column.
@@ -437,14 +269,14 @@ class TableEstimate:
 
     @property
     def _octave_variance(self) -> float:
-        """The variance of the sum by a tree: octaves are independent, and inside of one errors go together."""
+        """The variance of the sum by a tree: octaves are independent, inside of one errors go together."""
         errors, ends = self.column.tails.errors(self.summed[0][0], self.summed[-1][1])
         if self.others:
             first, last = (self.column.reader.bins.of(ends[:, side]) for side in (0, 1))
             inside, whole = (np.append(0.0, np.cumsum(rows)) for rows in (self._inside, self.column.masses))
             held = np.maximum(whole[last + 1] - whole[first], _EMPTY)
             errors = errors * np.clip((inside[last + 1] - inside[first]) / held, 0.0, 1.0)
-        return _FOLLOWED * float(errors @ errors)
+        return FOLLOWED * float(errors @ errors)
 
     @property
     def _sides_error(self) -> tuple[float, float, float]:
@@ -566,21 +398,30 @@ class TableEstimate:
 
     def _sum_bounds(self, beta: float) -> tuple[float, float]:
         """Guaranteed bounds on the sum of all values that are asked for: octave by octave, and at once."""
-        pieces = [piece for a, b in self._asked for piece in self.column.tails.split(a, b)]
-        part = beta / (len(pieces) + 1)  # one part for all: a tree keeps its bounds for the last one
-        sums = [self._bound_sum([piece], part) for piece in pieces]
-        low, high = self._bound_sum(self._asked, part)
-        return max(low, sum(each for each, _ in sums)), min(high, sum(each for _, each in sums))
+        if beta not in self._last_bounds:
+            part = beta / len(self._bounded)  # one part for all: a tree keeps its bounds for the last one
+            (low, high), *octaves = (_bound_sum(*each, part) for each in self._bounded)
+            self._last_bounds.clear()
+            self._last_bounds[beta] = (
+                max(low, sum(least for least, _ in octaves)),
+                min(high, sum(most for _, most in octaves)),
+            )
+        return self._last_bounds[beta]
 
-    def _bound_sum(self, spans: Sequence[tuple[int, int]], beta: float) -> tuple[float, float]:
-        """Bounds on a sum by those on the number of its rows, each of the least and the largest value."""
-        low, high = self.column.value(spans[0][0]), self.column.value(spans[-1][1])
-        few, many = (max(0.0, end) for end in self._count(spans).bounds(beta))
-        return min(low * few, low * many), max(high * few, high * many)
+    @cached_property
+    def _bounded(self) -> list[tuple[float, float, Answer]]:
+        """The least value, the largest value and the rows of all that is asked for, then of each octave."""
+        spans = [[piece] for a, b in self._asked for piece in self.column.tails.split(a, b)]
+        value = self.column.value
+        return [(value(s[0][0]), value(s[-1][1]), self._count(s)) for s in (self._asked, *spans)]
+
+    @cached_property
+    def _last_bounds(self) -> dict[float, tuple[float, float]]:
+        return {}
 
     @property
     def _asked(self) -> list[tuple[int, int]]:
-        """The positions of values that the question allows, covered or not; those that are if none hides."""
+        """The positions of values that the question allows, covered or not."""
         first, last = self.column.axis.before, self.column.axis.before + self.column.axis.size - 1
         cut = ((max(a, first), min(b, last)) for a, b, _ in self.runs)
         return [(a, b) for a, b in cut if a <= b]
@@ -589,6 +430,12 @@ class TableEstimate:
     def _ends(self) -> tuple[float, float]:
         """The least and the largest value that the question allows."""
         return self.column.value(self._asked[0][0]), self.column.value(self._asked[-1][1])
+
+
+def _bound_sum(low: float, high: float, rows: Answer, beta: float) -> tuple[float, float]:
+    """Bounds on a sum by those on the number of its rows, each of which has a value from low to high."""
+    few, many = (max(0.0, end) for end in rows.bounds(beta))
+    return min(low * few, low * many), max(high * few, high * many)
 
 
 def _mean_deviation(rows: Floats, means: Floats, squares: Floats) -> tuple[float, float]:
