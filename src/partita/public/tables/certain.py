@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -17,24 +17,24 @@ _ONE: Final = np.uint64(1)
 
 
 def bound_box(
-    fit: TableFit, runs: Mapping[int, Runs], ends: Sequence[tuple[float, float]], beta: float
+    fit: TableFit, runs: Mapping[int, Runs], known: tuple[float, float], beta: float
 ) -> tuple[float, float]:
-    """Bounds on a box of some columns that fail with probability at most beta, next to some that are known.
+    """Bounds on a box of some columns that fail with probability at most beta, within others that hold.
 
-    The rows of a box are in every cell that it meets, for tables of two of its columns or more; and cells
-    that lie inside of it hold no others, for tables of all of them. The noise of a table is independent of
-    why and over which cells it was measured. Each bound has an equal part of beta, whatever it says.
+    The rows of a box are in the cells that it meets, for tables of two of its columns or more; and cells that
+    lie inside of it hold no others, for tables of all of them. The i-th of these tables has the part
+    1 / (i (i + 1)) of beta: docs/proofs/graph.md says why it must not be an equal part.
     """
-    outer = [table for table in fit.tables if len(set(table.columns) & set(runs)) >= 2]
-    inner = [table for table in outer if set(runs) <= set(table.columns)]
-    low, high = max(low for low, _ in ends), min(high for _, high in ends)
-    for table in outer:
-        above = _sum_cells(fit, table, runs, whole=False)
-        high = min(high, above.value + above.reach(beta / (len(outer) + len(inner))))
-    for table in inner:
-        below = _sum_cells(fit, table, runs, whole=True)
-        low = max(low, below.value - below.reach(beta / (len(outer) + len(inner))))
-    return max(0.0, low), max(0.0, low, high)
+    low, high = known
+    near = [table for table in fit.tables if len(set(table.columns) & set(runs)) >= 2]
+    for rank, table in enumerate(near, 1):
+        part = beta / (2 * rank * (rank + 1))
+        met = _sum_cells(fit, table, runs, whole=False)
+        high = min(high, met.value + met.reach(part))
+        if set(runs) <= set(table.columns):
+            held = _sum_cells(fit, table, runs, whole=True)
+            low = max(low, held.value - held.reach(part))
+    return low, max(low, high)
 
 
 def _sum_cells(fit: TableFit, table: MeasuredTable, runs: Mapping[int, Runs], *, whole: bool) -> Combination:

@@ -231,7 +231,7 @@ class TableGraphRelease(BoxRelease):
         ends = [side.alone.bounds(part) for side in sides.values()]
         least = sum(max(0.0, low) for low, _ in ends) - (len(sides) - 1) * self._most_rows(part)
         alone = max(0.0, least), min(high for _, high in ends)
-        return bound_box(self.fit, product.runs, [alone], beta / 2)
+        return bound_box(self.fit, product.runs, alone, beta / 2)
 
     def _most_rows(self, beta: float) -> float:
         """No more rows are there, except with probability beta."""
