@@ -180,9 +180,10 @@ class SumAnswer:
             return f"{self.value:,.6g} ± {self.error:,.3g}"
         low, high = self.interval()
         if low <= 0.0 <= high and self.hidden[0] == 0.0:
-            return f"below {high:,.6g} if the tail thins out"
-        least = f"at least {low:,.6g}; " if self.hidden[0] == 0.0 else ""
-        return f"{least}{self.value:,.6g} ({low:,.6g} .. {high:,.6g}) if the tail thins out"
+            return f"below {_format_value(high)} if the tail thins out"
+        least = f"at least {_format_value(low)}; " if self.hidden[0] == 0.0 else ""
+        ends = f"({_format_value(low)} .. {_format_value(high)})"
+        return f"{least}{_format_value(self.value)} {ends} if the tail thins out"
 
     def __repr__(self) -> str:
         if self.covers.thinning:
@@ -192,6 +193,11 @@ class SumAnswer:
     def _repr_html_(self) -> str:
         beyond = plus_minus(self.beyond.value, self.beyond.error)
         return _format_sum("SumAnswer", self, [("covers", self.covers), ("rows with values beyond", beyond)])
+
+
+def _format_value(number: float) -> str:
+    """A number in units of a column: whole where it is large, else to six figures."""
+    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
 
 
 class Joint(NamedTuple):

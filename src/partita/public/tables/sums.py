@@ -206,7 +206,7 @@ class TableEstimate:
         def bounds(beta: float) -> tuple[float, float]:
             return ratio_bounds(self._sum_bounds(beta / 2), self._count_bounds(beta / 2))
 
-        return Ratio(self.joint, self.covers, *self._ends, bounds, hidden=tuple(self.hidden))
+        return Ratio(self.joint, self.covers, *self._ends, bounds, hidden=self.hidden)
 
     @cached_property
     def hidden(self) -> HiddenTail:
