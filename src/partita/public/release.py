@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Final, cast, final, overload
+from typing import Any, Final, NoReturn, cast, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from partita.answer import Answer, Answers
 from partita.arrays import UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
+from partita.domain.category import Category
+from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
@@ -290,7 +292,7 @@ class Release:
         Conditions are on keys: `sum("salary", age=(30, 39))`.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).sum(conditions)
+        return find_sum_view(self, column, conditions).sum(conditions)
 
     def mean(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -300,21 +302,21 @@ class Release:
         Where there may be no such row at all it is not determinable, and says so.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).mean(conditions)
+        return find_sum_view(self, column, conditions).mean(conditions)
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).variance(conditions)
+        return find_sum_view(self, column, conditions).variance(conditions)
 
     def std(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).std(conditions)
+        return find_sum_view(self, column, conditions).std(conditions)
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
@@ -500,17 +502,11 @@ def _check_distinct(columns: tuple[str, ...], conditions: Where) -> None:
         check(not repeated, "column", rule, given=column, fix=fix)
 
 
-def find_sum_view(
-    sums: Sequence[SumView | TableSumView], column: object, keys: Iterable[str]
-) -> SumView | TableSumView:
+def find_sum_view(release: Release, column: object, keys: Iterable[str]) -> SumView | TableSumView:
     """The view of sums of the column with the fewest keys that has all these keys; the first such."""
-    of_column = [view for view in sums if view.column == column]
+    of_column = [view for view in release.summable if view.column == column]
     if not of_column:
-        summed = list(dict.fromkeys(view.column for view in sums))
-        near = get_close_matches(column, summed, n=1) if isinstance(column, str) else []
-        rule = f"one of {_join(summed)}" if summed else "summed, and this release has counts only"
-        fix = f"did you mean {near[0]!r}?" if near else f"publish with sums=[{column!r}]"
-        raise InvalidParameter("column", f"must be {rule}", given=column, fix=fix)
+        _refuse_sum(release, column)
     needed = list(keys)
     fitting = [view for view in of_column if set(needed) <= set(view.keys)]
     there = " and ".join(f"({_join(view.keys)})" for view in of_column)
@@ -518,6 +514,25 @@ def find_sum_view(
     fix = f"ask by these, or publish with views=[({_join(needed)},), ...] and sums=[{column!r}]"
     check(fitting, "where", rule, given=", ".join(map(str, needed)), fix=fix)
     return min(fitting, key=lambda view: len(view.keys))
+
+
+def _refuse_sum(release: Release, column: object) -> NoReturn:
+    """Say which columns have sums, and why this one has none."""
+    domain = next((_domain_of(view, column) for view in release.views if column in view.columns), None)
+    if domain is not None and not isinstance(domain, Integer | Real):
+        rule = f"must be a column of numbers: a {type(domain).__name__} has no sum, mean or variance"
+        fix = "ask for counts of its values" + ("" if isinstance(domain, Category) else ", or for a quantile")
+        raise InvalidParameter("column", rule, given=column, fix=fix)
+    summed = list(dict.fromkeys(view.column for view in release.summable))
+    near = get_close_matches(column, summed, n=1) if isinstance(column, str) else []
+    rule = f"one of {_join(summed)}" if summed else "summed, and this release has counts only"
+    fix = f"did you mean {near[0]!r}?" if near else f"publish with sums=[{column!r}]"
+    raise InvalidParameter("column", f"must be {rule}", given=column, fix=fix)
+
+
+def _domain_of(view: AnyView, column: object) -> Domain:
+    """The domain of a column of a view."""
+    return view.domain if isinstance(view, View) else view.domains[list(view.columns).index(str(column))]
 
 
 def _join(columns: Iterable[object]) -> str:

@@ -64,6 +64,14 @@ EMPTY: Final[Spikes] = (0.99,)
 """Begin with nearly all weight on zero: for boxes, of which most are empty."""
 
 
+HALF: Final[Spikes] = (0.5,)
+"""Begin with half of the weight on zero: for the few leaves along one column, of which tails have many.
+
+On tails of six made-up columns of 200,001 cells, epsilon .1 and 1, 95% intervals of ranges held .57 to .99 of
+the counts with EMPTY, .85 to .99 with MIXED, and .95 to .99 with this. Errors of ranges in the last fiftieth
+of the rows grew, up to twice; others fell or stayed."""
+
+
 _SMALLEST_STRATUM: Final = 64  # counts that share a prior: fewer fit their own sizes, more estimate it better
 _STEPS_PER_UNIT: Final = 4  # values are rounded to this part of their scale, to share work
 _LEAST: Final = -20  # values are clipped to these, in units of their scale

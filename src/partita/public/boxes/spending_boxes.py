@@ -18,6 +18,7 @@ from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import freeze
 from partita.public.axis.base import Json, Parts, PartsReader
+from partita.public.axis.shrinkage import EMPTY, HALF, Spikes, shrink
 from partita.public.axis.tree_solver import SURE, UNITS, Families, TreeLooks
 from partita.public.base import damaged
 from partita.public.boxes.base import EngineBoxes, encode_axes, read_axes
@@ -206,7 +207,8 @@ class SpendingBoxesRelease(EngineBoxes):
 
     A look of k units has noise of `scale` / k, and no path has more than 2^20 units. `total` is the
     public number that the tree began with, if there was one; otherwise the first look was at the root.
-    The last look at a leaf decided nothing; all other looks decided what was looked at next.
+    The last look at a leaf decided nothing; all other looks decided what was looked at next. `spikes` is the
+    share of leaves that are believed to be empty before they are seen; it is not stored.
     """
 
     kind: ClassVar[str] = "spending-boxes"
@@ -220,10 +222,15 @@ class SpendingBoxesRelease(EngineBoxes):
     total: int | None
     recipe: Recipe
     guarantee: Guarantee | None = None
+    spikes: Spikes = EMPTY
 
     def __post_init__(self) -> None:
         freeze(self, axes=tuple(slots.line for slots in self.shape.plan.slots))
         self.looks.check(self.shape, first=0 if self.total is None else 1)
+
+    def as_column_view(self) -> SpendingBoxesRelease:
+        """The same looks, read as the view of one column: rows thin out along a tail and leave few gaps."""
+        return replace(self, spikes=HALF)
 
     @property
     def spent(self) -> Fraction:
@@ -248,7 +255,8 @@ class SpendingBoxesRelease(EngineBoxes):
             noisy[0] = self.total
         families = self.shape.families
         corrected = CutSelection(families, self.looks, self._unit, self.recipe).correct(noisy, variances)
-        first = BoxSolution(families, self.shape.expanded, corrected, variances)
+        shrinkage = partial(shrink, spikes=self.spikes)
+        first = BoxSolution(families, self.shape.expanded, corrected, variances, shrinkage)
         return replace(first, expected=self._expected(first))
 
     @cached_property

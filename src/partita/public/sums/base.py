@@ -61,7 +61,8 @@ class Covers:
     """What every value counts as: `counted(v)` in a sum, and `share(v)` of a row in a mean or a variance.
 
     Values from `low` to `high` count in full. Where values beyond count in part, the part falls with the
-    distance to the power `degree`. `note` is an assumption that the answer needs, if any.
+    distance to the power `degree`. With `thinning`, intervals also hold what values beyond may add, if there
+    are fewer and fewer of them.
 
     >>> covers = Covers(End(0.0, whole=True), End(100.0, gone=400.0))
     >>> covers.text
@@ -73,7 +74,7 @@ class Covers:
     lower: End
     upper: End
     degree: int = 1
-    note: str = ""
+    thinning: bool = False
 
     @property
     def low(self) -> float:
@@ -104,13 +105,14 @@ class Covers:
     def text(self) -> str:
         """In words."""
         if self.everything:
-            return f"all values{self.note and ', '}{self.note}"
+            return "all values, if the tail thins out" if self.thinning else "all values"
         low, high = f"{self.low:,.12g}", f"{self.high:,.12g}"
         upwards = "up" if self.upper.whole else f"to {high}"
         parts = [f"values {f'up to {high}' if self.lower.whole else f'from {low} {upwards}'} in full"]
         parts += [] if self.lower.whole else [_describe_beyond(self.lower, "down", "below")]
         parts += [] if self.upper.whole else [_describe_beyond(self.upper, "up", "above")]
-        return ", ".join(parts)
+        assumed = "; intervals assume that values beyond thin out" if self.thinning else ""
+        return ", ".join(parts) + assumed
 
     def __str__(self) -> str:
         return self.text
@@ -132,11 +134,16 @@ class SumAnswer:
     Error and bounds are about the sum of what every row counts as, by `covers`; they leave out what is not
     covered. `beyond` estimates how many rows have values past those that count in full, from the noisy
     counts of the release; of a row that counts in part it holds the other part.
+
+    If `covers.thinning`, intervals and bounds are about all values within the bounds of the column. `hidden`
+    is then what values beyond those covered may add, below zero and above it, if there are fewer and fewer of
+    them the farther they lie out; the value and its error leave them out.
     """
 
     answer: Answer
     covers: Covers
     beyond: Answer = field(compare=False)
+    hidden: tuple[float, float] = (0.0, 0.0)
 
     @property
     def value(self) -> float:
@@ -150,7 +157,11 @@ class SumAnswer:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
-        return self.answer.interval(confidence)
+        low, high = self.answer.interval(confidence)
+        if self.hidden == (0.0, 0.0):
+            return low, high
+        least, most = self.worst(min(0.5, 1 - float(confidence)))
+        return max(least, low + self.hidden[0]), min(most, high + self.hidden[1])
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
@@ -160,14 +171,33 @@ class SumAnswer:
         return self.value
 
     def __str__(self) -> str:
-        return self.answer.about or f"{self.value:,.6g} ± {self.error:,.3g}, covers {self.covers}"
+        return self.answer.about or f"{self._first}, covers {self.covers}"
+
+    @property
+    def _first(self) -> str:
+        """The value and how far it can be trusted; where a tail is hidden, what is certain comes first."""
+        if not self.covers.thinning:
+            return f"{self.value:,.6g} ± {self.error:,.3g}"
+        low, high = self.interval()
+        if low <= 0.0 <= high and self.hidden[0] == 0.0:
+            return f"below {_format_value(high)} if the tail thins out"
+        least = f"at least {_format_value(low)}; " if self.hidden[0] == 0.0 else ""
+        ends = f"({_format_value(low)} .. {_format_value(high)})"
+        return f"{least}{_format_value(self.value)} {ends} if the tail thins out"
 
     def __repr__(self) -> str:
+        if self.covers.thinning:
+            return f"SumAnswer({self})"
         return f"SumAnswer({self.value:.6g} ± {self.error:.3g}, covers {self.covers})"
 
     def _repr_html_(self) -> str:
         beyond = plus_minus(self.beyond.value, self.beyond.error)
         return _format_sum("SumAnswer", self, [("covers", self.covers), ("rows with values beyond", beyond)])
+
+
+def _format_value(number: float) -> str:
+    """A number in units of a column: whole where it is large, else to six figures."""
+    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
 
 
 class Joint(NamedTuple):
@@ -204,7 +234,8 @@ class Ratio:
     """A mean or a variance: a ratio of two noisy numbers, between `least` and `most` in any case.
 
     It is determinable if its count is clearly above zero. Otherwise the value is NaN, and the interval holds
-    every possible value. `shown` converts the ratio to the scale of the answer.
+    every possible value. `shown` converts the ratio to the scale of the answer. `hidden` rows beyond those
+    covered may add these numbers to the top, below zero and above it; intervals hold them.
     """
 
     joint: Joint
@@ -213,6 +244,7 @@ class Ratio:
     most: float
     bounds: Bounds = field(compare=False)
     shown: Callable[[float], float] = field(compare=False, default=lambda ratio: ratio)
+    hidden: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
     def determinable(self) -> bool:
@@ -229,15 +261,24 @@ class Ratio:
         """The standard error: half of Fieller's interval at one deviation; infinite where there is none."""
         if not self.determinable:
             return math.inf
-        low, high = self.interval(2 * NormalDist().cdf(1.0) - 1)
-        return (high - low) / 2
+        low, high = self.joint.interval(1.0) or (-math.inf, math.inf)
+        return (self._convert(high) - self._convert(low)) / 2
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
         z = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         found = self.joint.interval(z) if self.determinable else None
-        low, high = found or (-math.inf, math.inf)
+        low, high = self._with_hidden(*found) if found else (-math.inf, math.inf)
         return self._convert(low), self._convert(high)
+
+    def _with_hidden(self, low: float, high: float) -> tuple[float, float]:
+        """An interval widened by rows that are hidden: they may add to the top, and to the bottom."""
+        rows, below, above = self.hidden
+        bottom = self.joint.bottom
+        few, many = bottom, bottom + rows
+        ends = [(low * bottom + below) / each for each in (few, many)]
+        ends += [(high * bottom + above) / each for each in (few, many)]
+        return min(ends), max(ends)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""

@@ -482,7 +482,7 @@ class KnotTotalRelease(SumRelease):
     def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:
         """The total of the column; it is about all values, and its interval says what noise may hide."""
         low, high = self.estimate.bounds
-        covers = Covers(End(low, whole=True), End(high, whole=True), note=self.estimate.assumption)
+        covers = Covers(End(low, whole=True), End(high, whole=True), thinning=bool(self.estimate.assumption))
         return SumAnswer(self.estimate.answer, covers, self.estimate.beyond)
 
     @property

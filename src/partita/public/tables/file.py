@@ -170,7 +170,7 @@ def _read_views(parts: Parts) -> tuple[BoxRelease, ...]:
         view = _VIEWS[kind].from_parts(Parts(inner, series), None)
         if len(view.axes) != 1 or (isinstance(view, SpendingBoxesRelease) and view.total is not None):
             raise damaged("views", "must have one axis each, and have looked at all of it")
-        views.append(view)
+        views.append(view.as_column_view() if isinstance(view, SpendingBoxesRelease) else view)
     return tuple(views)
 
 

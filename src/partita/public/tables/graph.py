@@ -23,6 +23,7 @@ from partita.public.base import checkpoint
 from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
 from partita.public.boxes.plan import Corners
 from partita.public.tables.audits import MEASURED, STRONG, WEAK, Audit, AuditPlan, ErrorModel, SideShares
+from partita.public.tables.certain import bound_box
 from partita.public.tables.fit import TableFit
 from partita.public.tables.model import Columns, TableModel, all_pairs
 from partita.public.tables.sides import (
@@ -151,8 +152,8 @@ class TableGraphRelease(BoxRelease):
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """Refused: the model has no boxes that a region could cut."""
-        rule = "must be of columns that a tree of boxes holds together"
-        fix = "publish these columns as a view of their own: views=[(...)]"
+        rule = "must be of columns in a view of boxes, and a table release has a model of them instead"
+        fix = 'give them a view of their own beside it: views=[("x", "y"), ...], without mechanism='
         raise InvalidParameter("region", rule, given="columns of a table release", fix=fix)
 
     def points(self, rows: int) -> Corners:
@@ -193,7 +194,7 @@ class TableGraphRelease(BoxRelease):
         return Answer(
             value,
             lambda: self._error(sides, value),
-            lambda beta: self._bounds(sides, beta),
+            lambda beta: self._bounds(sides, product, beta),
             least,
             self.basis(sides),
         )
@@ -217,14 +218,18 @@ class TableGraphRelease(BoxRelease):
         found = self.misses.deviations(shares, np.array([value]), pairs, self.kind_of, self.fit)
         return float(found[0])
 
-    def _bounds(self, sides: Mapping[int, BoxSide], beta: float) -> tuple[float, float]:
-        """A box lies in each of its sides, and together they leave out at most what each leaves out."""
+    def _bounds(self, sides: Mapping[int, BoxSide], product: RunProduct, beta: float) -> tuple[float, float]:
+        """A box lies in each of its sides, and together they leave out at most what each leaves out.
+
+        Half of beta is for measured tables, whose cells cover it from inside and from outside.
+        """
         if not all(side.positive for side in sides.values()):
             return -self._most_rows(beta), self._most_rows(beta)
-        part = beta / (len(sides) + 1)
+        part = beta / 2 / (len(sides) + 1)
         ends = [side.alone.bounds(part) for side in sides.values()]
         least = sum(max(0.0, low) for low, _ in ends) - (len(sides) - 1) * self._most_rows(part)
-        return max(0.0, least), min(high for _, high in ends)
+        alone = max(0.0, least), min(high for _, high in ends)
+        return bound_box(self.fit, product.runs, alone, beta / 2)
 
     def _most_rows(self, beta: float) -> float:
         """No more rows are there, except with probability beta."""

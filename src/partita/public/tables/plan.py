@@ -41,6 +41,7 @@ _COVERED_VIEWS: Final = 0.1
 """Of epsilon for views if wider views cover all pairs: those tell single columns, too."""
 
 _WEIGHED_CELLS: Final = 4096  # no view weighs more than one of so many cells
+_TREE_CELLS: Final = 128.0  # no tree of more cells weighs less; 64 made columns of a hundred values 15% worse
 TREE_SHARE: Final = 0.45  # of the epsilon of pairs, for the spanning tree if more pairs follow
 
 SMALL: Final = 8  # columns of so many cells are not joined, and are covered by views of several columns
@@ -102,7 +103,7 @@ class Shares:
     @staticmethod
     def of(axes: Sequence[Axis], rate: float, total: int) -> Shares:
         """The parts for about `total` rows; `rate` is epsilon for each row by which neighbours differ."""
-        cells = [min(axis.width, _WEIGHED_CELLS) for axis in axes]
+        cells = [_weigh(axis, rate * _VIEWS_AT / len(axes), max(1, total)) for axis in axes]
         rows = max(1.0, total * rate)
         cover = _is_covered(axes, rows)
         rho = rows / sum(cells)
@@ -113,6 +114,14 @@ class Shares:
         views = split(share(_COVERED_VIEWS if cover else wanted), [math.sqrt(each) for each in cells])
         rest = 1 - TOTAL_SHARE - sum(views) - 2 * look - choosing - audits
         return Shares(tuple(views), look, choosing, audits, rest, cover)
+
+
+def _weigh(axis: Axis, rate: float, rows: int) -> float:
+    """The cells that a view weighs: its own, or for a tree those of a grid whose ranges err as much."""
+    cells = float(min(axis.width, _WEIGHED_CELLS))
+    if axis.labels or axis.width <= max(_PLAIN_CELLS, int(rows * rate)):
+        return cells
+    return min(cells, max(_TREE_CELLS, 1.5 * (tree_error([axis], Fraction(rate), rows) * rate) ** 2))
 
 
 def _is_covered(axes: Sequence[Axis], rows: float) -> bool:

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, NoReturn, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.answer import Answer
-from partita.arrays import Bools, Floats, UInts
+from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Special
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
-from partita.public.bounds import laplace_variance
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.grid import GridRelease
 from partita.public.conditions import Where
@@ -32,184 +30,18 @@ from partita.public.tables.audits import TRIPLES
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
 from partita.public.tables.sides import BoxSide, ColumnReader, Runs, join_terms
+from partita.public.tables.tails import ColumnTails, HiddenTail
+from partita.public.tables.values import FOLLOWED, BinSums, ValuePieces
 from partita.public.views import BoxView, find_boxes
 
 # Set on Adult, made-up trips and a made-up table of eight columns at epsilon 1 and 0.1: intervals of 95%
 # held 93% or more of the sums by a label, by a range, or by both. With a tilt of 0.5 they were a third wider.
 _TILT: Final = 0.25  # deviations inside of a bin by which its mean may differ in a box
 _CUT: Final = 1.0  # deviations of means of cells by which cells of a bin may differ from it
-_TOTAL_DOUBT: Final = 2.0  # times the variance of the number of rows: trees among the views shrink theirs
 _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean absolute value
 _WIDTH: Final = 2.4 / 1.96  # intervals of 95% reach 2.4 deviations of what the model misses
-_FOLLOWED: Final = 1.44  # times the variance of independent noise: bins follow the noise of views
-_VAGUE: Final = 0.5  # a larger relative error says nothing: the 95% interval of the sum would hold zero
-_KNOWN: Final = 0.05  # the relative error up to which values are covered then
+_KNOWN: Final = 0.02  # the relative error up to which all values are covered, also where none is clear
 _EMPTY: Final = 1e-9
-_ONE: Final = np.uint64(1)
-
-
-# Values along a column.
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ValuePieces:
-    """Runs of positions of a column: bin, estimated rows, values, and whether each piece is summed.
-
-    `middles` is the mean of the values of a piece, and `deviations` their standard deviation if they are
-    spread evenly. Special cells have no value and are never summed.
-    """
-
-    starts: UInts
-    ends: UInts
-    bins: NDArray[np.intp]
-    rows: Floats
-    middles: Floats
-    deviations: Floats
-    inside: Bools
-
-    @staticmethod
-    def of(reader: ColumnReader, line: ValueLine, runs: Runs) -> ValuePieces:
-        """The column cut so that a piece is in one bin and in a run as a whole; cell by cell if cells are."""
-        axis = reader.view.axes[0]
-        first, last = axis.before, axis.before + axis.size - 1
-        ends = _find_ends(reader, [first - 1, last, *(low - 1 for low, _, _ in runs), *(r[1] for r in runs)])
-        starts = np.concatenate([np.zeros(1, np.uint64), ends[:-1] + _ONE])
-        step, cells = float(line.step), (ends - starts).astype(np.float64) + 1.0
-        offset = starts.astype(np.float64) - first + (cells - 1.0) / 2
-        ordinary = (starts >= np.uint64(first)) & (ends <= np.uint64(last))
-        asked = np.zeros(ends.size, np.bool_)
-        for low, high, _ in runs:
-            asked |= (starts >= np.uint64(low)) & (ends <= np.uint64(high))
-        return ValuePieces(
-            starts,
-            ends,
-            reader.bins.of(ends),
-            reader.curve.between(starts, ends),
-            np.where(ordinary, (float(line.low) + offset) * step, 0.0),
-            np.where(ordinary, np.sqrt((cells**2 - 1.0) / 12) * step, 0.0),
-            ordinary & asked,
-        )
-
-    def variances(self, reader: ColumnReader) -> Floats:
-        """The variance of the noisy count of each piece, by the view.
-
-        A tree shrinks what noise hides, and its errors with it, which long tails exceed. So no piece has a
-        smaller one than half of the pieces that are clearly there.
-        """
-        if isinstance(reader.view, GridRelease):
-            return np.full(self.ends.size, laplace_variance(reader.view.scale))
-        errors = reader.view.errors(self.starts[:, None], self.ends[:, None])
-        clear = errors[self.rows > errors]
-        usual = float(np.median(clear) if clear.size else errors.max())
-        return np.asarray(np.maximum(errors, usual) ** 2)
-
-    def parts(self, number: int) -> Floats:
-        """The part of the rows of its bin in each piece; pieces of an empty bin have parts by their cells."""
-        cells = (self.ends - self.starts).astype(np.float64) + 1.0
-        held = np.bincount(self.bins, self.rows, number)[self.bins]
-        even = cells / np.bincount(self.bins, cells, number)[self.bins]
-        return np.asarray(np.where(held > _EMPTY, self.rows / np.maximum(held, _EMPTY), even))
-
-
-def _find_ends(reader: ColumnReader, cuts: Iterable[int]) -> UInts:
-    """The last positions of pieces; a grid has each position for itself."""
-    width = reader.bins.width
-    if isinstance(reader.view, GridRelease):
-        return np.arange(width, dtype=np.uint64)
-    there = np.array([cut for cut in cuts if 0 <= cut < width], np.uint64)
-    edges = reader.bins.spans[1]
-    return np.unique(np.concatenate([reader.curve.ends, edges, there])).astype(np.uint64)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class BinSums:
-    """What the bins of a column add to a sum of values and to the count of these values.
-
-    `values` and `counted` have estimates, which are not projected on anything but the total of all rows.
-    `vague` is how far the sum of a bin may be off because values of a piece lie anywhere in it. `parts`,
-    `means` and `squares` are moments of what a row of each bin adds, along the curve.
-    """
-
-    values: BinWeights
-    counted: BinWeights
-    vague: Floats
-    parts: Floats
-    means: Floats
-    squares: Floats
-
-    @staticmethod
-    def of(reader: ColumnReader, pieces: ValuePieces, total: Answer) -> BinSums:
-        """The sums of the pieces that are summed; `total` is the number of all rows."""
-        number, bins, share = reader.bins.number, pieces.bins, pieces.parts(reader.bins.number)
-        value = np.where(pieces.inside, pieces.middles, 0.0)
-        inside = pieces.inside.astype(np.float64)
-        deviation = np.where(pieces.inside, pieces.deviations, 0.0)
-        moments = (inside, value, value**2 + deviation**2)
-        parts, means, squares = (_sum_bins(bins, share * each, number) for each in moments)
-        one, other = (BinWeights.of(reader, pieces, weights, share, total) for weights in (value, inside))
-        vague = _sum_bins(bins, np.maximum(pieces.rows, 0.0) * deviation, number)
-        return BinSums(one, other, vague, parts, means, squares)
-
-    @property
-    def spreads(self) -> Floats:
-        """The standard deviation inside of each bin, of what its rows add."""
-        inner = self.squares - self.means**2 / np.maximum(self.parts, _EMPTY)
-        return np.sqrt(np.maximum(inner, 0.0))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class BinWeights:
-    """Sums of weights times noisy counts, bin by bin: a mean weight times the count of the bin, and a rest.
-
-    All tables tell about the count of a bin, but only the view about how it is divided. If the mean weight
-    is one over cells, the noise of the two parts is independent. Counts of bins add up to all rows, so that
-    their noise is less than independent: `known` is the part of the noise of their sum that this removes.
-    """
-
-    reader: ColumnReader
-    pieces: ValuePieces
-    level: Floats
-    rest: Floats
-    noise: Floats
-    sums: Floats
-    known: float
-
-    @staticmethod
-    def of(
-        reader: ColumnReader, pieces: ValuePieces, weights: Floats, share: Floats, total: Answer
-    ) -> BinWeights:
-        """Weights of pieces, which have these shares of their bins."""
-        number, bins, view = reader.bins.number, pieces.bins, reader.view
-        grid = view if isinstance(view, GridRelease) else None
-        level = _sum_bins(bins, weights * (share if grid is None else _even(bins, number)), number)
-        rest = weights - level[bins]
-        beside = 0.0 if grid is None else np.bincount(bins, rest * grid.noisy.astype(np.float64), number)
-        whole = float(reader.variances.sum())
-        missing = total.value - float(reader.combined.sum())
-        counts = reader.combined + reader.variances * (missing / whole)
-        known = max(0.0, 1.0 - _TOTAL_DOUBT * total.error**2 / whole)
-        return BinWeights(
-            reader, pieces, level, rest, pieces.variances(reader), level * counts + beside, known
-        )
-
-    def covariance(self, other: BinWeights, parts: Floats) -> float:
-        """The covariance of two sums over bins, each bin times a part."""
-        variances = self.reader.variances
-        inner = np.bincount(self.pieces.bins, self.rest * other.rest * self.noise, parts.size)
-        one, two = self.level * parts, other.level * parts
-        removed = float(one @ variances) * float(two @ variances) / float(variances.sum())
-        return _FOLLOWED * (float(parts**2 @ inner + (one * two) @ variances) - self.known * removed)
-
-
-def _sum_bins(bins: NDArray[np.intp], weights: Floats, number: int) -> Floats:
-    return np.bincount(bins, weights, number).astype(np.float64)
-
-
-def _even(bins: NDArray[np.intp], number: int) -> Floats:
-    return np.asarray(1.0 / np.bincount(bins, minlength=number)[bins])
 
 
 # Sums of one column.
@@ -250,27 +82,25 @@ class TableSums:
         return self.graph.axes[self.number]
 
     @cached_property
+    def tails(self) -> ColumnTails:
+        """How far its values are told from noise."""
+        return ColumnTails(self.reader, self.line)
+
+    @cached_property
     def covered(self) -> tuple[int, int]:
         """The first and the last position whose values are summed: all cells, if their sum is known.
 
-        Otherwise those up to the largest distance from zero at which it is: noise on the counts of far cells
-        would hide everything else. A function of the released numbers.
+        Otherwise those up to the farthest octave that is clear: noise on the counts of far cells would hide
+        everything else. A function of the released numbers.
         """
         first = self.axis.before
-        every = first, first + self.axis.size - 1
-        pieces = ValuePieces.of(self.reader, self.line, ((*every, 1),))
-        order = np.argsort(np.abs(pieces.middles) + np.where(pieces.inside, 0.0, np.inf), kind="stable")
-        order = order[: int(pieces.inside.sum())]
-        size = np.abs(pieces.middles[order])
-        noise = np.cumsum(size**2 * pieces.variances(self.reader)[order])
-        vague = np.cumsum(np.maximum(pieces.rows[order], 0.0) * pieces.deviations[order])
-        sums = np.maximum(np.cumsum(np.maximum(pieces.rows[order], 0.0) * size), _EMPTY)
-        relative = np.where(size > 0.0, np.sqrt(noise + vague**2) / sums, np.inf)
-        if relative[-1] <= _VAGUE or relative.min() > _VAGUE:
+        every, found = (first, first + self.axis.size - 1), self.tails.covered
+        if found is None or found == every:
             return every
-        known = np.flatnonzero(relative <= _KNOWN)
-        kept = order[: 1 + int(known[-1] if known.size else np.argmin(relative))]
-        return int(pieces.starts[kept].min()), int(pieces.ends[kept].max())
+        pieces = ValuePieces.of(self.reader, self.line, ((*every, 1),))
+        held = np.where(pieces.inside, np.maximum(pieces.rows, 0.0) * np.abs(pieces.middles), 0.0)
+        errors, _ = self.tails.errors(*every)
+        return every if math.sqrt(float(errors @ errors)) <= _KNOWN * float(held.sum()) else found
 
     def ask(self, terms: Sequence[BoxTerm]) -> TableEstimate:
         """Everything that can be said about the rows in some boxes that do not overlap."""
@@ -364,10 +194,10 @@ class TableEstimate:
     @property
     def sum(self) -> SumAnswer:
         """The sum, with what it covers."""
-        least = 0.0 if self._values[0] >= 0.0 else -math.inf
+        least = 0.0 if self._ends[0] >= 0.0 else -math.inf
         error, basis = math.sqrt(self.joint.top_variance), self._graph.basis((self._number, *self.others))
         answer = Answer(self.joint.top, lambda: error, self._sum_bounds, least, basis)
-        return SumAnswer(answer, self.covers, self.beyond)
+        return SumAnswer(answer, self.covers, self.beyond, (self.hidden.below, self.hidden.above))
 
     @property
     def mean(self) -> Ratio:
@@ -376,7 +206,25 @@ class TableEstimate:
         def bounds(beta: float) -> tuple[float, float]:
             return ratio_bounds(self._sum_bounds(beta / 2), self._count_bounds(beta / 2))
 
-        return Ratio(self.joint, self.covers, *self._values, bounds)
+        return Ratio(self.joint, self.covers, *self._ends, bounds, hidden=self.hidden)
+
+    @cached_property
+    def hidden(self) -> HiddenTail:
+        """What rows of the box beyond the covered values may add, if their number thins out.
+
+        A box has at most twice the share that it has of the last bins that are covered, and a tenth more.
+        """
+        axis, (low, high) = self.column.axis, self.covered
+        (rows, below, above), ends = self.column.tails.hidden, np.array(self.covered, np.uint64)
+        last = self._parts[self.column.reader.bins.of(ends)]
+        shares = np.minimum(1.0, 2.0 * last + 0.1) if self.others else np.ones(2)
+        open_low = self.runs[0][0] <= axis.before < low
+        open_high = self.runs[-1][1] >= axis.before + axis.size - 1 > high
+        return HiddenTail(
+            rows * float(shares.max()) if open_low or open_high else 0.0,
+            below * float(shares[0]) if open_low else 0.0,
+            above * float(shares[1]) if open_high else 0.0,
+        )
 
     @property
     def covers(self) -> Covers:
@@ -386,7 +234,7 @@ class TableEstimate:
         behind = self.column.axis.before + self.column.axis.size  # invalid and null have no order
         lower = End(low, whole=True) if lowest >= first else End(low, gone=low)
         upper = End(high, whole=True) if min(highest, behind) <= last else End(high, gone=high)
-        return Covers(lower, upper)
+        return Covers(lower, upper, thinning=self.hidden.rows > 0.0)
 
     @cached_property
     def beyond(self) -> Answer:
@@ -401,9 +249,8 @@ class TableEstimate:
     def joint(self) -> Joint:
         """The sum and the count of its values, their variances, and their covariance."""
         found, part = self._bins, self._parts
-        vague = _WIDTH * float(part @ found.vague)
         values, counted = found.values, found.counted
-        top = values.covariance(values, part) + vague**2
+        top = values.covariance(values, part) if self._is_grid else self._octave_variance
         bottom, both = counted.covariance(counted, part), values.covariance(counted, part)
         if self.others:
             mean, share, of_rows = self._sides_error
@@ -411,7 +258,25 @@ class TableEstimate:
             top += self._missed(self._sum_moments) ** 2 + self._tilt**2 + self._cut**2
             bottom += share**2 * of_rows + self._missed(self._count_moments) ** 2
             both += mean * share * of_rows
+        most = math.sqrt(top * bottom)
+        both = min(max(both, -most), most)
         return Joint(float(part @ values.sums), float(part @ counted.sums), top, bottom, both)
+
+    @property
+    def _is_grid(self) -> bool:
+        """Whether each value has a noisy count of its own."""
+        return isinstance(self.column.reader.view, GridRelease)
+
+    @property
+    def _octave_variance(self) -> float:
+        """The variance of the sum by a tree: octaves are independent, inside of one errors go together."""
+        errors, ends = self.column.tails.errors(self.summed[0][0], self.summed[-1][1])
+        if self.others:
+            first, last = (self.column.reader.bins.of(ends[:, side]) for side in (0, 1))
+            inside, whole = (np.append(0.0, np.cumsum(rows)) for rows in (self._inside, self.column.masses))
+            held = np.maximum(whole[last + 1] - whole[first], _EMPTY)
+            errors = errors * np.clip((inside[last + 1] - inside[first]) / held, 0.0, 1.0)
+        return FOLLOWED * float(errors @ errors)
 
     @property
     def _sides_error(self) -> tuple[float, float, float]:
@@ -532,9 +397,45 @@ class TableEstimate:
         return max(0.0, low), max(0.0, high)
 
     def _sum_bounds(self, beta: float) -> tuple[float, float]:
-        """Guaranteed bounds on the sum: every value lies between the least and the largest."""
-        (low, high), (fewest, most) = self._values, self._count_bounds(beta)
-        return min(low * fewest, low * most), max(high * fewest, high * most)
+        """Guaranteed bounds on the sum of all values that are asked for: octave by octave, and at once."""
+        if beta not in self._last_bounds:
+            part = beta / len(self._bounded)  # one part for all: a tree keeps its bounds for the last one
+            (low, high), *octaves = (_bound_sum(*each, part) for each in self._bounded)
+            self._last_bounds.clear()
+            self._last_bounds[beta] = (
+                max(low, sum(least for least, _ in octaves)),
+                min(high, sum(most for _, most in octaves)),
+            )
+        return self._last_bounds[beta]
+
+    @cached_property
+    def _bounded(self) -> list[tuple[float, float, Answer]]:
+        """The least value, the largest value and the rows of all that is asked for, then of each octave."""
+        spans = [[piece] for a, b in self._asked for piece in self.column.tails.split(a, b)]
+        value = self.column.value
+        return [(value(s[0][0]), value(s[-1][1]), self._count(s)) for s in (self._asked, *spans)]
+
+    @cached_property
+    def _last_bounds(self) -> dict[float, tuple[float, float]]:
+        return {}
+
+    @property
+    def _asked(self) -> list[tuple[int, int]]:
+        """The positions of values that the question allows, covered or not."""
+        first, last = self.column.axis.before, self.column.axis.before + self.column.axis.size - 1
+        cut = ((max(a, first), min(b, last)) for a, b, _ in self.runs)
+        return [(a, b) for a, b in cut if a <= b]
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest value that the question allows."""
+        return self.column.value(self._asked[0][0]), self.column.value(self._asked[-1][1])
+
+
+def _bound_sum(low: float, high: float, rows: Answer, beta: float) -> tuple[float, float]:
+    """Bounds on a sum by those on the number of its rows, each of which has a value from low to high."""
+    few, many = (max(0.0, end) for end in rows.bounds(beta))
+    return min(low * few, low * many), max(high * few, high * many)
 
 
 def _mean_deviation(rows: Floats, means: Floats, squares: Floats) -> tuple[float, float]:

@@ -157,7 +157,8 @@ class TableGraph(BoxMechanism):
                 views.append(GridRelease(axes=(axis,), noisy=noisy, scale=scale))
             else:
                 tree = self._tree(axis, part)
-                views.append(tree.release(points.alone(place), noise=PartNoise(session)))
+                released = tree.release(points.alone(place), noise=PartNoise(session))
+                views.append(released.as_column_view())
         return views
 
     def _most_plain(self, total: int, part: Fraction) -> int:
