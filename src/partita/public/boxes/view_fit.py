@@ -45,9 +45,9 @@ _DOUBT: Final = 0.5  # of what a leaf may hold otherwise than its spread says; c
 # long tails, had errors of ranges 1.2 times as large.
 _MOST_MEASURED: Final = 1024
 # Standard errors beside views: those of the leaves by this factor, 1.3 without views; of cut leaves this part
-# of what all rows on one side would make; and this part of the rows in doubt where leaves err alike. Chosen on
-# four pairs of columns (docs/mechanisms/viewed_boxes.md). With 1.3, 1 and 0 95% intervals covered 94% to 100%,
-# 2.9 to 10 times as wide as the mean error. Without the last one 77% to 84% of labels in ranges of days.
+# of what all rows on one side would make; and this part of the rows in doubt where leaves err alike. Chosen
+# on four pairs of columns (docs/mechanisms/viewed_boxes.md). With 1.3, 1 and 0 95% intervals covered 94% to
+# 100%, 2.9 to 10 times as wide as the mean error; without the last one 77% to 84% of labels in ranges.
 _WIDENING, _ONE_SIDED, _ALIKE = 1.15, 0.25, 1.0
 _ONE_ROW: Final = 0.27  # the least variance of a count: 1.96 standard errors reach from none to a single row
 # The same for rank boxes. Leaves one behind another along a column that is not asked for have their rows on
