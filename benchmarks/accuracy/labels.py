@@ -26,6 +26,10 @@ QUESTIONS = 200
 JOINT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("trips-200k", ("day", "dest")),
     ("trips-200k", ("dest", "delay", "day")),
+    ("trips-200k", ("dest", "delay")),
+    ("adult", ("native-country", "age")),
+    ("adult", ("occupation", "age")),
+    ("adult", ("occupation", "native-country")),
     ("adult", ("occupation", "hours-per-week")),
     ("adult", ("native-country", "education-num")),
     ("adult", ("workclass", "occupation")),
@@ -36,8 +40,10 @@ JOINT: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Sets, and columns that are released together."""
 
 MECHANISMS = {"ours": "auto", "rectangles": "rectangles"}
-LEAST_COVERED, MOST_COVERED, BOXES = 0.94, 0.97, 1.15
-"""Coverage of labels; boxes over those of `rectangles`."""
+LEAST_COVERED, MOST_COVERED = 0.94, 0.97
+"""Coverage of labels."""
+LIMITS = ((2.2, 1.3), (3.4, 1.15))
+"""Labels over a view of their own, and boxes over those of `rectangles`: either pair will do."""
 
 
 def cells(plan: Plan) -> Sequence[Cell]:
@@ -95,7 +101,7 @@ def summary(rows: list[Json]) -> Iterator[Json]:
             "least_covered": min(kind["covered"] for kind in row["ours"].values()),
             "widest": max(kind["width"] for kind in row["ours"].values()),
             "over_rectangles": row["ratio"],
-            "met": LEAST_COVERED <= label["covered"] <= MOST_COVERED and most_box(row) <= BOXES,
+            "met": LEAST_COVERED <= label["covered"] <= MOST_COVERED and is_within(row),
         }
     kinds = dict.fromkeys(kind for row in rows for kind in row["ratio"])
     held = {kind: [row["ratio"][kind] for row in rows if kind in row["ratio"]] for kind in kinds}
@@ -104,6 +110,11 @@ def summary(rows: list[Json]) -> Iterator[Json]:
         "total": "all, over rectangles",
         **{kind: geometric_mean(each) for kind, each in held.items()},
     }
+
+
+def is_within(row: Json) -> bool:
+    """Whether labels and boxes are both within one pair of limits."""
+    return any(row["label_over_view"] <= label and most_box(row) <= box for label, box in LIMITS)
 
 
 def most_box(row: Json) -> float:

@@ -167,6 +167,17 @@ def test_a_label_that_cannot_be_told_is_warned_of() -> None:
     assert made.rows()[0]["warnings"]
 
 
+def test_labels_of_viewed_boxes_are_foretold() -> None:
+    """A plan for a category beside another column tells how far off a label is, and warns if it must."""
+    schema = {"day": Integer(0, 364), "town": Category([f"town {k}" for k in range(300)])}
+    few, many = (plan(schema, epsilon=epsilon, rows=20_000) for epsilon in ("1/10", 1))
+
+    assert "95% of a single one: town ± 130 rows." in str(few)
+    [warning] = few.warnings
+    assert "a single label of town: ± 130 of about 66.7 rows; epsilon 0.195 would tell it" in warning
+    assert not many.warnings
+
+
 def test_a_large_table_is_not_warned_of() -> None:
     """Single labels can be told where rows are many."""
     assert not [each for each in planned(rows=10**7).warnings if "label" in each or "value" in each]

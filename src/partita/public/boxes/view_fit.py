@@ -44,11 +44,12 @@ _DOUBT: Final = 0.5  # of what a leaf may hold otherwise than its spread says; c
 # most of them 40, then had errors of cells .6 to .7 of those with even leaves; 2,000 minutes of delay, with
 # long tails, had errors of ranges 1.2 times as large.
 _MOST_MEASURED: Final = 1024
-# Standard errors beside views: those of the leaves by this factor, 1.3 without views, and of cut leaves this
-# part of what all rows on one side would make. With 1.3 and 1, 95% intervals covered 95% to 100% on three
-# pairs of columns, 3.4 to 10 times as wide as the mean error; with these 92% to 99%, and 2 to 5.5 times.
-# Without the last one a label in a range of days was covered 77% to 84% of the times, with it 90% to 96%.
-_WIDENING, _ONE_SIDED, _ALIKE = 1.05, 0.25, 1.0
+# Standard errors beside views: those of the leaves by this factor, 1.3 without views; of cut leaves this part
+# of what all rows on one side would make; and this part of the rows in doubt where leaves err alike. Chosen
+# on four pairs of columns (docs/mechanisms/viewed_boxes.md). With 1.3, 1 and 0 95% intervals covered 94% to
+# 100%, 2.9 to 10 times as wide as the mean error; without the last one 77% to 84% of labels in ranges.
+_WIDENING, _ONE_SIDED, _ALIKE = 1.15, 0.25, 1.0
+_ONE_ROW: Final = 0.27  # the least variance of a count: 1.96 standard errors reach from none to a single row
 # The same for rank boxes. Leaves one behind another along a column that is not asked for have their rows on
 # the same side of a cut: so much of the variance that this makes counts, but no more than this part of the
 # squared value; and so much of what the views say of the sides. Before, 95% intervals of a label in a range
@@ -375,8 +376,8 @@ class FittedBoxes(EngineQuestions):
 
     Standard errors of counts below one are smaller than those of the tree, which adds one to every variance:
     a count is a whole number. Where less than one row is expected, it is mostly zero, and its variance is
-    about what is expected. They are larger where many leaves in a row are cut in the same way, as those of
-    one label in a range are: then leaves err alike.
+    about what is expected; but a single row stays in a 95% interval. They are larger where many leaves in a
+    row are cut in the same way, as those of one label in a range are: then leaves err alike.
     """
 
     axes: tuple[Axis, ...]
@@ -399,7 +400,7 @@ class FittedBoxes(EngineQuestions):
         """The standard error of each box, or of the sums of some."""
         tree = super().errors(lows, highs, parts=parts)
         values = self.counts(lows, highs).reshape(-1, parts).sum(axis=1)
-        surplus = self.tree.widening**2 * (1.0 - np.clip(values, 0.0, 1.0))
+        surplus = self.tree.widening**2 * (1.0 - np.clip(values, _ONE_ROW, 1.0))
         alike = self._align(lows, highs, parts)
         return np.asarray(np.sqrt(np.maximum(tree**2 - surplus, 0.0) + alike**2))
 
@@ -482,7 +483,8 @@ class FittedRanks(EngineQuestions):
         for kind in np.unique(bounded, axis=0):
             some = np.flatnonzero((bounded == kind).all(axis=1))
             rows = (some[:, np.newaxis] * parts + np.arange(parts)).ravel()
-            ask = partial(self._deviations, kind) if kind.sum() > 1 else self.boxes.errors
+            free = 1 < kind.sum() < len(self.axes)  # otherwise no leaves lie one behind another
+            ask = partial(self._deviations, kind) if free else self.boxes.errors
             found[some] = ask(lows[rows], highs[rows], parts=parts)
         return found
 
@@ -495,7 +497,7 @@ class FittedRanks(EngineQuestions):
         return self.boxes.region(region, box)
 
     def _deviations(self, kind: Bools, lows: Corners, highs: Corners, *, parts: int) -> Floats:
-        """The standard errors of boxes that bound these axes, two or more."""
+        """The standard errors of boxes that bound these axes, two or more but not all."""
         axes = np.flatnonzero(kind).tolist()
         leaves, aligned = self._onto(tuple(axes))
         boxes = Stretches.along(leaves.measures, lows[:, axes], highs[:, axes])
@@ -504,13 +506,13 @@ class FittedRanks(EngineQuestions):
         values, carried = (part.reshape(-1, parts).sum(axis=1) for part in (each, sides))
         alike = np.minimum(variances_of_sums(aligned, boxes, parts), _MOST_ALIGNED * values**2)
         own = variances_of_sums(leaves, boxes, parts) + alike + _OF_SIDES * carried
-        return np.asarray(np.sqrt(own + np.clip(values, 0.0, 1.0)))
+        return np.asarray(np.sqrt(own + np.clip(values, _ONE_ROW, 1.0)))
 
     def _onto(self, axes: tuple[int, ...]) -> tuple[BoxDensity, BoxDensity]:
         """The tree along some axes, for the variances of its leaves, and for those that err alike."""
         if axes not in self._densities:
             density = self.engine.density
-            tree = density.onto(axes) if len(axes) < len(self.axes) else density
+            tree = density.onto(axes)
             held, nothing = tree.held, np.zeros_like(tree.held.values)
             leaves = held._replace(
                 variances=_RANKS_WIDENING**2 * held.variances, squares=_RANKS_ONE_SIDED * held.squares

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -136,6 +137,34 @@ def test_a_label_has_half_of_a_view_of_its_own_or_a_third() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sizes", "labels", "growth", "worth"),
+    [
+        ((300, 200), (True, False), Fraction(5, 2), 16),
+        ((300, 200), (True, True), Fraction(4), 16),
+        ((300, 2**20), (True, False), Fraction(5, 3), 7),
+        ((17, 4), (True, True), Fraction(7, 5), 8),
+    ],
+)
+def test_a_tree_beside_views_spends_more_at_its_leaves(
+    sizes: tuple[int, int], labels: tuple[bool, bool], growth: Fraction, worth: int
+) -> None:
+    """Beside views levels grow faster and fewer are cut, but not over too many cells, nor without views."""
+    lines = [Axis(size=size, labels=label) for size, label in zip(sizes, labels, strict=True)]
+    boxes: Any = ViewedBoxes(axes=lines, epsilon=1).plan(0).boxes
+
+    assert (boxes.recipe.growth, boxes.recipe.worth) == (growth, worth)
+
+
+@pytest.mark.parametrize("axes", [TRIPS, THREE, CUBE], ids=["tree", "ranks", "ranks of labels"])
+def test_scales_of_labels_are_known_before(axes: tuple[Axis, ...]) -> None:
+    """The noise scales of labels that a mechanism foretells are those of the views of its release."""
+    made = ViewedBoxes(axes=axes, epsilon=1)
+    views = _release(axes).columns
+
+    assert made.label_scales(6000) == {axis: column.view.scale for axis, column in views.items()}
+
+
+@pytest.mark.parametrize(
     ("changes", "parameter"),
     [
         ({"axes": [Axis(size=9), Axis(size=9)]}, "axes"),
@@ -267,6 +296,102 @@ def test_errors_are_those_of_answers(axes: tuple[Axis, ...]) -> None:
 
 
 @pytest.mark.parametrize("axes", [TRIPS, THREE], ids=["tree", "ranks"])
+def test_errors_of_sums_are_those_of_answers(axes: tuple[Axis, ...]) -> None:
+    """Two boxes apart are one question to `errors`, with the error that `answer` has for their sum."""
+    release, (lows, highs) = _release(axes), _boxes(axes, 12)
+    lows[0::2, 1] = highs[0::2, 1] = 3
+    lows[1::2], highs[1::2] = lows[0::2], highs[0::2]
+    lows[1::2, 1] = highs[1::2, 1] = 5
+    pairs = [list(map(_term, lows[at : at + 2], highs[at : at + 2])) for at in range(0, 12, 2)]
+
+    assert release.errors(lows, highs, parts=2) == pytest.approx(
+        [release.answer(*pair).error for pair in pairs], rel=1e-9
+    )
+
+
+def _kinds(axes: Sequence[Axis], places: Corners, count: int) -> dict[str, tuple[Corners, Corners]]:
+    """Labels in ranges, cells and boxes, half of them at rows: of two columns, the first and the labels."""
+    last = np.array([axis.width - 1 for axis in axes], np.uint64)
+    word = _words("kinds", 4, count)
+    one, other = (places[each % np.uint64(len(places))] for each in word[:2])
+    found = {}
+    for kind in ("label x range", "cell", "box"):
+        lows, highs = np.zeros((count, len(axes)), np.uint64), np.tile(last, (count, 1))
+        for axis in (0, 1):
+            ends = np.minimum(one[:, axis], other[:, axis]), np.maximum(one[:, axis], other[:, axis])
+            if kind == "cell" or (kind == "label x range" and axis == 1):
+                anywhere = word[2 + axis] % np.uint64(axes[axis].width)
+                ends = (np.where(np.arange(count) % 2, one[:, axis], anywhere),) * 2
+            lows[:, axis], highs[:, axis] = ends
+        found[kind] = lows, highs
+    return found
+
+
+def _covered(axes: tuple[Axis, ...], releases: int) -> dict[str, float]:
+    """The share of questions whose truth lies within 1.96 standard errors, of each kind."""
+    places, shares = _rows(axes, 6000), {}
+    for kind, (lows, highs) in _kinds(axes, places, 60).items():
+        truth, held = _truth(places, lows, highs), []
+        for seed in range(releases):
+            release = _release(axes, seed=seed)
+            missed = np.abs(release.counts(lows, highs) - truth)
+            held.append(missed <= 1.96 * release.errors(lows, highs) + 1e-6)
+        shares[kind] = float(np.mean(held))
+    return shares
+
+
+@pytest.mark.parametrize(("axes", "releases"), [(TRIPS, 6), (THREE, 2)], ids=["tree", "ranks"])
+def test_intervals_of_every_kind_cover(axes: tuple[Axis, ...], releases: int) -> None:
+    """1.96 standard errors reach nine of ten true counts: of labels in ranges, of cells, of boxes."""
+    assert min(_covered(axes, releases).values()) >= 0.9
+
+
+def test_coverage_notices_errors_that_are_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: with a third of the variances of leaves, and none of where rows lie in them, it is too low."""
+    monkeypatch.setattr("partita.public.boxes.view_fit._WIDENING", 1.15 / 3**0.5)
+    monkeypatch.setattr("partita.public.boxes.view_fit._ONE_SIDED", 0.0)
+    monkeypatch.setattr("partita.public.boxes.view_fit._ALIKE", 0.0)
+    _release.cache_clear()
+
+    try:
+        assert min(_covered(TRIPS, 2).values()) < 0.9
+    finally:
+        _release.cache_clear()
+
+
+def test_small_counts_have_small_errors() -> None:
+    """Where less than a row is expected, the error is less than in the boxes, but reaches a single row."""
+    release = _release(TRIPS, rows=300)
+    boxes: Any = release.boxes
+    cells = np.stack(np.divmod(np.arange(62 * 82, dtype=np.uint64), np.uint64(82)), axis=1)
+    cells = cells[release.counts(cells, cells) < 0.2]
+    errors = release.errors(cells, cells)
+
+    assert len(cells) > 100
+    assert np.median(errors) < np.median(boxes.errors(cells, cells))
+    assert bool((1.96 * errors > 1.0).all())
+
+
+def test_narrow_columns_are_spread_as_all_leaves_are() -> None:
+    """Of rows that gather at every eighth position cells err a tenth less than with even leaves."""
+    axes = (Axis(size=64), Axis(size=60, labels=True))
+    word = _words("spikes", 3000, 3)
+    label = (word[:, 0] % np.uint64(60)) * (word[:, 1] % np.uint64(60)) // np.uint64(60)
+    places = np.stack([word[:, 2] % np.uint64(8) * np.uint64(8), label], axis=1)
+    made = ViewedBoxes(axes=axes, epsilon="1/2")
+    release = made.release(Points.from_rows(places, axes=axes), noise=tape_noise(EndlessTape(3)))
+    joined: Any = release.joined
+    even = dataclasses.replace(joined.tree, measures=[None, joined.tree.measures[1]])
+    cells = np.stack(np.divmod(np.arange(0, 64 * 60, 3, dtype=np.uint64), np.uint64(60)), axis=1)
+    truth = _truth(places, cells, cells)
+
+    def miss(values: Floats) -> float:
+        return float(np.sqrt(((values - truth) ** 2).mean()))
+
+    assert miss(release.counts(cells, cells)) < 0.9 * miss(even.counts(cells, cells))
+
+
+@pytest.mark.parametrize("axes", [TRIPS, THREE], ids=["tree", "ranks"])
 def test_guaranteed_bounds_hold(axes: tuple[Axis, ...]) -> None:
     """At beta 1/20 the bounds of 30 boxes, and the error of all of them, hold on this tape."""
     release, (lows, highs) = _release(axes), _boxes(axes, 30)
@@ -308,6 +433,19 @@ def test_an_answer_says_what_it_rests_on() -> None:
     assert release.answer(release.everything).basis == "measured"
     assert release.answer(BoxTerm((1, 0), (61, 40))).basis == "measured"
     assert release.answer(BoxTerm((7, 7), (7, 7))).basis == "inferred"
+
+
+def test_columns_say_what_answers_about_them_rest_on() -> None:
+    """One column is measured, and every cell of a grid; cells inside of leaves of a tree are inferred."""
+    tree = _release(TRIPS)
+    axes = (Axis(size=2, labels=True), Axis(size=2))
+    grid = ViewedBoxesRelease(
+        boxes=GridRelease(axes=axes, noisy=np.array([3, 1, 4, 1]), scale=Fraction(2)), views={}
+    )
+
+    assert [tree.basis(columns) for columns in ((), (0,), (1,), (0, 1))] == ["measured"] * 3 + ["inferred"]
+    assert grid.basis((0, 1)) == "measured"
+    assert not tree.has_model
 
 
 def test_curves_regions_and_rows_come_from_the_same_boxes() -> None:
