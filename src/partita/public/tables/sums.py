@@ -276,6 +276,8 @@ class TableEstimate:
             inside, whole = (np.append(0.0, np.cumsum(rows)) for rows in (self._inside, self.column.masses))
             held = np.maximum(whole[last + 1] - whole[first], _EMPTY)
             errors = errors * np.clip((inside[last + 1] - inside[first]) / held, 0.0, 1.0)
+        if self.column.tails.covered is None:  # noise is all that there is, and it may go one way
+            return FOLLOWED * float(errors.sum()) ** 2
         return FOLLOWED * float(errors @ errors)
 
     @property

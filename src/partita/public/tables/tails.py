@@ -19,6 +19,7 @@ from partita.public.tables.sides import ColumnReader
 
 # Set on pareto, lognormal, exponential and mostly empty made-up columns of 200,001 and 10^9 cells at epsilon
 # 1 and 0.1; tests/public/releases/test_table_tails.py has what their intervals hold.
+_CLEAR_FIRST: Final = 3.5  # standard errors of the clearest octave, from which on anything is covered
 _CLEAR: Final = 2.0  # standard errors from which on an octave is covered
 _CLEAR_BEHIND, _CLEAR_EACH = 2.5, 1.25  # the same behind silent octaves, and for each of these and itself
 _DOUBT: Final = 1.65  # standard errors by which the first octave beyond may hold more than it shows
@@ -83,7 +84,7 @@ class ValueSide:
         """
         rows, errors = self.counts
         clear = rows / np.maximum(errors, _TINY)
-        top = int(np.argmax(clear)) if clear.size and clear.max() > _CLEAR else -1
+        top = int(np.argmax(clear)) if clear.size and clear.max() > _CLEAR_FIRST else -1
         for octave in range(top + 1, clear.size if top >= 0 else 0):
             jump = octave - top
             if clear[octave] > (_CLEAR if jump == 1 else _CLEAR_BEHIND + _CLEAR_EACH * jump):
@@ -116,9 +117,10 @@ class ValueSide:
         most = np.maximum(rows, 0.0) + _DOUBT * errors
         last = float(rows[self.top] + _DOUBT_OF_LAST * errors[self.top]) if self._falls else np.inf
         held = number = total = 0.0
+        peak = self.top + 1 if self.top >= 0 or not most.size else int(most.argmax())
         for octave in range(self.top + 1, len(self.octaves)):
-            first = octave == self.top + 1
-            held = min(float(most[octave]), self.thinning * last) if first else self.thinning * held
+            own = min(float(most[octave]), self.thinning * last)
+            held = own if octave <= peak else self.thinning * held
             if held < _FEWEST_ROWS:
                 break
             near, far = self.octaves[octave]
