@@ -38,8 +38,9 @@ its own cells, or runs of them, and the other one coarse groups: that measures w
 
 _POOLED_BELOW: Final = 20_000
 """Rows times epsilon below which all pairs have one audit. With nine audits the noise of each is up to two
-fifths of what it measures at 49,000 (Adult, epsilon 1), and up to all of it at 4,900: there intervals were 4.2
-mean errors wide, and 3.5 with three audits of the same models. Mean misses of classes differ by up to a third."""
+fifths of what it measures at 49,000 (Adult, epsilon 1), and up to all of it at 4,900: there intervals were
+4.2 mean errors wide, and 3.5 with three audits of the same models. Mean misses of classes differ by up to a
+third there."""
 _SPLIT_FROM: Final = 100_000
 """Rows times epsilon from which on strong and weak pairs, and the tail, have audits of their own. At 25,000
 and 49,000 (a survey, Adult) both missed by as much but for a third, and noise hid the tail."""
