@@ -37,12 +37,13 @@ COARSE, FINE, CELLS = 3, 9, 512
 its own cells, or runs of them, and the other one coarse groups: that measures what rows inside bins miss."""
 
 _POOLED_BELOW: Final = 20_000
-"""Rows times epsilon below which all pairs have one audit. With nine audits the noise of each is a fifth of
-what it measures at 49,000 (Adult, epsilon 1), and up to all of it at 4,900: intervals were 5.3 mean errors
-wide there, and 3.6 with three audits. Mean misses of the classes differ by a fifth there."""
+"""Rows times epsilon below which all pairs have one audit. With nine audits the noise of each is up to two
+fifths of what it measures at 49,000 (Adult, epsilon 1), and up to all of it at 4,900: there intervals were
+4.2 mean errors wide, and 3.5 with three audits of the same models. Mean misses of classes differ by up to a
+third there."""
 _SPLIT_FROM: Final = 100_000
 """Rows times epsilon from which on strong and weak pairs, and the tail, have audits of their own. At 25,000
-and 49,000 (a survey, Adult) both missed by as much but for a fourth, and noise hid the tail."""
+and 49,000 (a survey, Adult) both missed by as much but for a third, and noise hid the tail."""
 _MOST_PAIRS: Final = 133  # of each class
 _LABEL_WEIGHT: Final = 4  # of a joined label over that of another joined cell, where cells are audited
 _MOST_AUDITED_CELLS: Final = 2**14  # of a category: all tables of such pairs are counted at once
