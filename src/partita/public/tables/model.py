@@ -36,6 +36,7 @@ _LEAST_MASS: Final = 1e-9  # rows: a bin with less could never be filled again
 _RAKE_FLOOR: Final = 1e-3  # rows that raking leaves in a bin
 _MOST_ROWS: Final = 2**60  # rows that a model can expect in all cells of a table together
 _LARGEST_LOG: Final = 20.0  # the largest change of a potential in one sweep of raking
+_LARGEST_PRODUCT: Final = 2**24  # cells of a product of two tables on the way to an answer: 128 MB
 
 
 @final
@@ -344,14 +345,18 @@ def _scaled(tree: JunctionTree, tables: list[Floats], first: int, ratio: Floats)
 
 
 def _contract(arguments: list[Any], output: list[int]) -> Floats:
-    """einsum over any number of names: NumPy knows 52."""
+    """einsum over any number of names: NumPy knows 52.
+
+    Factors are multiplied two at a time. Without a limit NumPy allows no product that is larger than the
+    largest factor, and multiplies all that are left at once, which may take forever.
+    """
     names: dict[int, int] = {}
 
     def short(listed: list[int]) -> list[int]:
         return [names.setdefault(each, len(names)) for each in listed]
 
     renamed = [short(each) if place % 2 else each for place, each in enumerate(arguments)]
-    return np.asarray(np.einsum(*renamed, short(output), optimize="greedy"))
+    return np.asarray(np.einsum(*renamed, short(output), optimize=("greedy", _LARGEST_PRODUCT)))
 
 
 @final
