@@ -23,6 +23,7 @@ from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, Scattered, ScatteredPoints, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
 from partita.trusted.mechanisms.partition import Partition
+from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.noise import laws
 from partita.trusted.noise.hazard import Law
@@ -104,11 +105,14 @@ def _boxes(dice: Random, number: int) -> tuple[str, Case]:
 
 
 def _sums(dice: Random, number: int) -> tuple[str, Case]:
-    """Sums by keys, and between values of the summed column."""
-    epsilon = dice.choice(EPSILONS)
-    if dice.random() < 0.5:
+    """Sums by keys, means by group, and sums between values of the summed column."""
+    epsilon, turn = dice.choice(EPSILONS), dice.random()
+    if turn < 0.4:
         mechanism: Any = LogTree(value=SUMMED, epsilon=epsilon)
         axes = [mechanism.cells.line.axis]
+    elif turn < 0.6:
+        mechanism = GroupMeans(keys=[Axis(size=6)], value=SUMMED, epsilon=epsilon)
+        axes = [Axis(size=6), mechanism.cap.value.axis]
     else:
         mechanism = LevelTrees(
             keys=[Axis(size=6)], value=SUMMED, epsilon=epsilon, moments=dice.random() < 0.5

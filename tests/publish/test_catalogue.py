@@ -42,7 +42,11 @@ def test_the_command_line_lists_mechanisms_of_sums_beside_the_others() -> None:
     """All that columns can be published with, each with what it is for."""
     kinds = {each["mechanism"]: each["columns"] for each in run_mechanisms(Namespace()).records}
 
-    assert {name for name, kind in kinds.items() if kind == "sums"} == {"level-trees", "log-tree"}
+    assert {name for name, kind in kinds.items() if kind == "sums"} == {
+        "group-means",
+        "level-trees",
+        "log-tree",
+    }
     assert {*NAMES, *BOX_NAMES, *query_mechanisms()} <= set(kinds)
 
 

@@ -178,8 +178,10 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
 
 
 def sum_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
-    """Both mechanisms of sums by coupling; values below, above, invalid and null included."""
+    """Every mechanism of sums by coupling; values below, above, invalid and null included."""
     for world in (
+        _sums("GroupMeans", (0, 1, 2), keys=[_KEY]),
+        _sums("GroupMeans", (1, 2, 3), keys=[]),
         _sums("LevelTrees", (0, 0, 1), keys=[_KEY]),
         _sums("LevelTrees", (0, 1, 2), keys=[], moments=True),
         _sums("LogTree", (1, 2, 3)),
@@ -268,6 +270,8 @@ def _publish_requests() -> Iterator[_PublishRequest]:
         yield _PublishRequest(kind.__name__, name, options, others=_OTHERS if plain else _CROWD)
     yield _PublishRequest("LevelTrees", "sums by sex", {"by": ["sex"], "sums": ["pay"]})
     yield _PublishRequest("LevelTrees", "moments", {"by": [], "moments": ["pay"]})
+    means = {"by": ["sex"], "sums": ["pay"], "mechanism": "group-means"}
+    yield _PublishRequest("GroupMeans", "means by sex", means)
     yield _PublishRequest("LogTree", "sums by pay", {"views": [("pay",)], "sums": ["pay"]})
     views = [("age",), ("age", "sex"), ("sex",)]
     shares = {"age": 1, ("age", "sex"): 2, "sex": 3}

@@ -318,7 +318,14 @@ def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
 
 def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:
     """How far sums and answers may be from the truth."""
-    if any(isinstance(view, SumView) for view in published):
+    statistics = {view.sums.statistic for view in published if isinstance(view, SumView)}
+    if "means" in statistics:
+        yield (
+            "Error of means: an interval is about the true mean of all values within the declared bounds. It "
+            "allows for noise, and for values past the ends of the clip that noise hides, if these thin out; "
+            "guaranteed bounds need no such assumption."
+        )
+    if "sums" in statistics:
         yield (
             "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
             "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
@@ -365,9 +372,14 @@ def _contents(published: Sequence[Published]) -> Iterator[str]:
     views = [view for view in published if isinstance(view, AnyView)]
     if views:
         yield f"noisy counts along {', '.join(list_columns(views))}"
-    summed = dict.fromkeys(view.column for view in published if isinstance(view, SumView))
-    if summed:
-        yield f"noisy sums of {', '.join(summed)}"
+    for statistic in ("sums", "means"):
+        summed = dict.fromkeys(
+            view.column
+            for view in published
+            if isinstance(view, SumView) and view.sums.statistic == statistic
+        )
+        if summed:
+            yield f"noisy {statistic} of {', '.join(summed)}"
     for view in published:
         if isinstance(view, QueryView):
             yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
@@ -422,7 +434,10 @@ def _declare(view: Published) -> str:
     """What a view is about: its columns and their domains, or its queries."""
     if isinstance(view, SumView):
         by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
-        declared = f"Sums of {view.column}, declared as {shorten(repr(view.domain), _LONGEST_TEXT)}{by}."
+        statistic = view.sums.statistic.capitalize()
+        declared = (
+            f"{statistic} of {view.column}, declared as {shorten(repr(view.domain), _LONGEST_TEXT)}{by}."
+        )
         return f"{declared} {_special_cells(view.column, view.specials)}"
     if isinstance(view, QueryView):
         queries = shorten(str(view.queries), _LONGEST_TEXT)

@@ -51,6 +51,7 @@ from partita.trusted.mechanisms.catalogue import (
     check_name,
     choose,
     choose_boxes,
+    mean_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
 
@@ -147,6 +148,8 @@ class Drafts:
     guarantee: Guarantee
     mechanism: str
     together: tuple[tuple[str, ...], ...] = ()
+    keyed: Sequence[tuple[str, ...]] = ()
+    """Columns by which means are published alone, without counts of these columns."""
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
         """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
@@ -176,10 +179,10 @@ class Drafts:
                 {name: self.schema[name] for name in (*keys, column)},
                 column in self.summed.squared,
             )
-            return sum_request(schema, keys, share, self.guarantee, moments=moments)
+            return sum_request(schema, keys, share, self.guarantee, moments=moments, mechanism=self.mechanism)
 
         counted = [view for view in self.views if not self._is_table(view)]
-        views = sum_views(counted, self.summed.columns) if counted or not self.views else []
+        views = sum_views(counted or self.keyed, self.summed.columns) if counted or not self.views else []
         return [Draft(sum_name(column, keys), partial(request, keys, column)) for keys, column in views]
 
     def with_summed(self) -> Drafts:
@@ -286,7 +289,10 @@ class Request:
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
         )
-        counted = _views(declared, by, views, summed, asked)
+        counted = keyed = _views(declared, by, views, summed, asked)
+        means = bool(summed.columns) and not summed.squared
+        if means and str(mechanism) in mean_mechanisms():
+            counted = []
         drafts = Drafts(
             schema=declared,
             views=counted,
@@ -295,8 +301,9 @@ class Request:
             guarantee=guarantee,
             mechanism=mechanism,
             together=checked_together(declared, together, counted),
+            keyed=() if counted else keyed,
         )
-        check_name(mechanism, map(len, drafts.views), queries=asked is not None)
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None, means=means)
         return Request.of(drafts.with_summed().requests(shares), person)
 
     @staticmethod

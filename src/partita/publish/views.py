@@ -28,6 +28,8 @@ from partita.public.file_entries import (
 from partita.public.queries.language import parse
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
+from partita.public.sums.group_means import MOST_GROUPS
+from partita.public.sums.parts import count_cells
 from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.tables.plan import TableErrors, predict_errors
 from partita.public.tables.summary import describe_plan, warn_of_blur
@@ -35,8 +37,9 @@ from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
 from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
-from partita.trusted.mechanisms.catalogue import AUTO, Choice, choose_queries, query_mechanisms
+from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, Choice, choose_queries, query_mechanisms
 from partita.trusted.mechanisms.graph import TableGraph
+from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 from partita.trusted.secret import Points
@@ -466,6 +469,7 @@ def _read(queries: object) -> Queries:
 
 
 # What is asked of a view of sums: its keys, the summed column, and the mechanism that will release it.
+SumMechanism: TypeAlias = LevelTrees | LogTree | GroupMeans
 _OWN_KEY: Final = (
     "The column is its own key, so that one tree of counts tells the sums between any two values."
 )
@@ -487,6 +491,8 @@ class SumRequest(ViewRequest[Points]):
     @property
     def error_of(self) -> str:
         """Sums, in units that follow the values."""
+        if isinstance(self.choice.mechanism, GroupMeans):
+            return "a mean of a group, times its rows, in multiples of the width that values are clipped to"
         return "a sum by a random range of keys, in multiples of the largest value it covers"
 
     @property
@@ -529,12 +535,13 @@ class SumRequest(ViewRequest[Points]):
 
     def release(self, counted: Points, views: Sequence[AnyView] = ()) -> SumView:
         """The sums by their mechanism, which cuts the keys by what the views of counts have released."""
-        mechanism: LevelTrees | LogTree = self.choice.mechanism
-        beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
-        if isinstance(mechanism, LogTree):
-            sums: Sums = mechanism.release(counted)
+        mechanism: SumMechanism = self.choice.mechanism
+        beside = None
+        if isinstance(mechanism, LevelTrees):
+            beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
+            sums: Sums = mechanism.release(counted, beside)
         else:
-            sums = mechanism.release(counted, beside)
+            sums = mechanism.release(counted)
         return SumView(
             keys=self.keys,
             column=self.column,
@@ -553,6 +560,7 @@ def sum_request(
     guarantee: Guarantee,
     *,
     moments: bool,
+    mechanism: str = AUTO,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
     for key in keys:
@@ -565,20 +573,42 @@ def sum_request(
         columns=tuple(schema),
         domains=tuple(schema.values()),
         share=share,
-        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments),
+        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments, mechanism=mechanism),
         keys=keys,
         moments=moments or keys == tuple(schema),
     )
 
 
 def _choice(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, *, moments: bool
-) -> Choice[LevelTrees | LogTree]:
-    """The mechanism that the keys speak for, and why."""
+    schema: Mapping[str, Domain],
+    keys: tuple[str, ...],
+    facts: MechanismFacts,
+    *,
+    moments: bool,
+    mechanism: str,
+) -> Choice[SumMechanism]:
+    """The mechanism for means if it was asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]
+    if mechanism == GroupMeans.name:
+        return _choose_means(schema, keys, facts)
     if keys == (column,):
         tree = LogTree(value=domain, **facts)
         return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)
     axes = tuple(Axis.of(schema[key]) for key in keys)
     trees = LevelTrees(keys=axes, value=domain, moments=moments, **facts)
     return Choice(trees.name, trees.why, trees)
+
+
+def _choose_means(
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+) -> Choice[SumMechanism]:
+    """Means by one key, or of all rows."""
+    column, domain = list(schema.items())[-1]
+    rule, fix = "must have one key at most, which is another column", 'pass for example by=["region"]'
+    named = ", ".join(keys)
+    check(len(keys) <= 1 and column not in keys, "mechanism", rule, given=f"means by {named}", fix=fix)
+    axes = tuple(Axis.of(schema[key]) for key in keys)
+    groups, rule = count_cells(axes), f"must have at most {MOST_GROUPS:,} cells in the key of means"
+    check(groups <= MOST_GROUPS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
+    means = GroupMeans(keys=axes, value=domain, **facts)
+    return Choice(means.name, f"{BY_NAME} {means.why}", means)

@@ -91,6 +91,7 @@ BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
 }
 
 SUM_MECHANISMS: Final = {
+    "group-means": "GroupMeans",
     "level-trees": "LevelTrees",
     "log-tree": "LogTree",
 }
@@ -183,12 +184,11 @@ def box_view(kind: str, seed: object = 0) -> BoxView:
 
 
 def sum_keys(kind: str) -> dict[str, Domain]:
-    """The keys of the sums of a kind: two columns, or the summed column itself."""
-    return (
-        {"wage": SUMMED}
-        if kind == "log-tree"
-        else {"grid 0": Integer(0, 5), "grid 1": BOX_DOMAINS["grid"][1]}
-    )
+    """The keys of the sums of a kind: two columns, one, or the summed column itself."""
+    if kind == "log-tree":
+        return {"wage": SUMMED}
+    one: dict[str, Domain] = {"grid 1": BOX_DOMAINS["grid"][1]}
+    return one if kind == "group-means" else {"grid 0": Integer(0, 5), **one}
 
 
 def sum_mechanism(kind: str) -> Any:
@@ -209,7 +209,9 @@ def sum_view(kind: str, seed: object = 0) -> SumView:
         column="wage",
         declared=declared,
         sums=replace(released, guarantee=made.guarantee),
-        beside=ViewKeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage"),
+        beside=ViewKeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage")
+        if released.reads_counts
+        else None,
         mechanism=kind,
         why="It was asked for by name.",
     )

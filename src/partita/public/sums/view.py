@@ -19,6 +19,7 @@ from partita.public.boxes.plan import Corners
 from partita.public.conditions import Where
 from partita.public.results import AnyView
 from partita.public.sums.base import Ratio, SumAnswer
+from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.sums.level_trees import LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease
 from partita.public.views import BoxView, View, find_boxes, find_view
@@ -76,7 +77,7 @@ def _count_ranges(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floa
     return counts
 
 
-Sums: TypeAlias = LevelTreesRelease | LogTreeRelease
+Sums: TypeAlias = LevelTreesRelease | LogTreeRelease | GroupMeansRelease
 Found = TypeVar("Found")
 
 
@@ -172,6 +173,8 @@ class SumView:
 
     def sum(self, asked: Where) -> SumAnswer:
         """The sum of the column over the rows that have the keys asked for."""
+        rule, fix = "must be summed, and only its means were released", "publish its sums"
+        check(self.sums.statistic == "sums", "column", rule, given=self.column, fix=fix)
         return self._ask(self.sums.sum, asked)
 
     def mean(self, asked: Where) -> Ratio:

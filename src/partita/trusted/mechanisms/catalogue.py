@@ -33,6 +33,7 @@ from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.plain_view import MOST_POSITIONS
 from partita.public.queries.queries import Queries, Universe
 from partita.public.sums.base import SumRelease
+from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.trusted.mechanisms.base import AxisMechanism, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
@@ -55,7 +56,7 @@ _FEWEST_MODELLED: Final = 4  # columns with categories from which on a model ans
 _VIEWED: Final = "viewed-boxes"
 _PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
 _FEW_CELLS: Final = 2**12  # up to here the predicted errors decide; more cells are never counted one by one
-_BY_NAME: Final = "It was asked for by name."
+BY_NAME: Final = "It was asked for by name."
 
 
 class Common(TypedDict, total=False):
@@ -101,8 +102,14 @@ def query_mechanisms() -> Mapping[str, type[Any]]:
     return _find_mechanisms({"queries", "universe"}, WorkloadRelease)
 
 
+@cache
+def mean_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases means by group and nothing else, by the name users know."""
+    return _find_mechanisms({"keys", "value"}, GroupMeansRelease)
+
+
 def sum_mechanisms() -> Mapping[str, type[Any]]:
-    """Every mechanism that releases sums of a column; which of them is used follows from the keys."""
+    """Every mechanism that releases sums of a column; which is used follows from the keys, but for means."""
     return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
 
 
@@ -114,7 +121,7 @@ def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -
     """
     known = axis_mechanisms()
     if mechanism != AUTO:
-        name, why = _check_known(mechanism, known), _BY_NAME
+        name, why = _check_known(mechanism, known), BY_NAME
     else:
         name, why = _find_best(domain, known, common)
     return Choice(name, why, _make_axis(known[name], name, domain, common))
@@ -134,7 +141,7 @@ def choose_boxes(
     has them anyway.
     """
     known = box_mechanisms()
-    name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), _BY_NAME)
+    name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), BY_NAME)
     options = {"together": together} if together and name == _TABLE else {}
     made = _make_boxes(known[name], name, domains, common, options)
     return Choice(name, f"{why} {made.why}".rstrip(), made)
@@ -179,21 +186,27 @@ def choose_queries(
         return _choose_least_error(dict(_make_all(make, known)))
     name = _check_known(mechanism, known)
     made = make(known[name])
-    return Choice(name, f"{_BY_NAME} {_reason(made)}".rstrip(), made)
+    return Choice(name, f"{BY_NAME} {_reason(made)}".rstrip(), made)
 
 
-def check_name(mechanism: object, widths: Iterable[int], *, queries: bool = False) -> None:
-    """Raise InvalidParameter unless the mechanism exists and suits one of these views, or queries."""
+def check_name(
+    mechanism: object, widths: Iterable[int], *, queries: bool = False, means: bool = False
+) -> None:
+    """Raise InvalidParameter unless the mechanism exists and suits one of these views, queries or means."""
     if mechanism == AUTO:
         return
     suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
     suiting += [query_mechanisms()] if queries else []
-    name = _check_known(mechanism, {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms()})
+    suiting += [mean_mechanisms()] if means else []
+    every = {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms(), **mean_mechanisms()}
+    name = _check_known(mechanism, every)
     if any(name in known for known in suiting):
         return
     kind = "several columns together" if name in box_mechanisms() else "one column"
     kind = "queries" if name in query_mechanisms() else kind
-    fix = f"use {AUTO!r}, or one of {', '.join(sorted(set().union(*suiting)))}"
+    kind = "means, with sums= and no moments=" if name in mean_mechanisms() else kind
+    others = ", ".join(sorted(set().union(*suiting)))
+    fix = f"use {AUTO!r}, or one of {others}" if others else f"use {AUTO!r}"
     raise InvalidParameter("mechanism", f"must suit a view, and this one is for {kind}", given=name, fix=fix)
 
 
