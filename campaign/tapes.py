@@ -22,8 +22,8 @@ from partita.public.queries.language import ranges, value
 from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, Scattered, ScatteredPoints, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
-from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.mechanisms.group_means import GroupMeans
+from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.noise import laws
 from partita.trusted.noise.hazard import Law

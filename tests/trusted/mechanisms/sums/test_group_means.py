@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -177,7 +177,7 @@ MOVABLE = GroupMeans(keys=[KEY], value=Integer(0, 1000), epsilon=1)
 
 
 def test_where_one_row_would_move_the_clip_it_costs_epsilon() -> None:
-    """The clip follows from noisy counts: neighbours whose exact counts speak for other clips have the same."""
+    """The clip follows from noisy counts: neighbours whose exact counts choose other clips have the same."""
     one, other = _around_a_clip(MOVABLE)
     losses = {coupled(_run(MOVABLE), one, other, tape_noise(EndlessTape(seed))) for seed in range(3)}
 
@@ -302,7 +302,7 @@ def test_the_clip_follows_the_values() -> None:
 
 @pytest.mark.parametrize("epsilon", ["1", "1/5"])
 def test_intervals_hold_the_true_means(epsilon: str) -> None:
-    """Of 300 intervals for means of skewed values at least 279 hold the truth, and so do all certain bounds."""
+    """Of 300 intervals for means of skewed values at least 279 hold the truth, and all certain bounds do."""
     random, axis, value = np.random.default_rng(8), Axis(size=60), Integer(0, 2**31)
     keys, values = random.integers(0, 60, 30_000), np.rint(random.lognormal(6, 1, 30_000)).astype(np.int64)
     truth = np.bincount(keys, values, 60) / np.bincount(keys, minlength=60)
@@ -327,16 +327,14 @@ def test_a_wider_confidence_has_a_wider_interval() -> None:
     )
     mean = release.mean([release.everything])
     ends = [mean.interval(confidence) for confidence in (0.5, 0.9, 0.99)]
-    assert all(
-        wide[0] < narrow[0] < narrow[1] < wide[1] for narrow, wide in zip(ends, ends[1:], strict=False)
-    )
+    assert all(wide[0] < narrow[0] < narrow[1] < wide[1] for narrow, wide in pairwise(ends))
     assert mean.error == pytest.approx(
         (mean.interval(0.6826895)[1] - mean.interval(0.6826895)[0]) / 2, rel=1e-4
     )
 
 
 def test_a_group_of_few_rows_is_not_determinable() -> None:
-    """Below ten rows over epsilon a mean has no value, says so first, and its interval is all that is declared."""
+    """Below 10 / epsilon rows a mean has no value and says so first; its interval is all that is declared."""
     rows = [(0, 3)] * 400 + [(1, 3)] * 9
     release = _released(GroupMeans(keys=[KEY], value=VALUE, epsilon=1), rows, ZeroNoise())
     mean = release.mean(_group(1))
@@ -513,7 +511,7 @@ def test_a_plan_says_what_means_cost() -> None:
     ids=str,
 )
 def test_what_means_cannot_do_is_refused_before_anything_is_read(options: dict[str, Any]) -> None:
-    """No sums, moments, the column as its own key, two keys, and too many groups are errors of `mechanism`."""
+    """No sums, moments, the column as its own key, two keys and too many groups are errors of `mechanism`."""
     schema = {**SCHEMA, "day": Integer(0, 2**20)}
     with pytest.raises(InvalidParameter) as caught:
         pt.plan(schema, epsilon=1, rows=10, **{**options, "mechanism": "group-means"})
