@@ -57,7 +57,7 @@ def group_means() -> Any:
     found = [release.mean([BoxTerm((age + 1,), (age + 1,))]) for age in ages.tolist()]
     values = np.array([one.value for one in found])
     bars = np.abs(np.array([one.interval() for one in found]).T - values)
-    truth = [people.inside(age, age).mean() for age in ages]
+    truth = [people.inside(age, age).mean() for age in ages.tolist()]
     right.plot(ages, truth, color=FAINT, lw=4, alpha=0.6, label="secret means")
     right.errorbar(ages, values, bars, fmt="o", ms=3, color=BLUE, label="released, 95% intervals")
     right.set(title="mean of income by age", xlabel="age")
