@@ -187,8 +187,8 @@ def sum_keys(kind: str) -> dict[str, Domain]:
     """The keys of the sums of a kind: two columns, one, or the summed column itself."""
     if kind == "log-tree":
         return {"wage": SUMMED}
-    one: dict[str, Domain] = {"grid 1": BOX_DOMAINS["grid"][1]}
-    return one if kind == "group-means" else {"grid 0": Integer(0, 5), **one}
+    one: dict[str, Domain] = {"grid 0": Integer(0, 5)}
+    return one if kind == "group-means" else {**one, "grid 1": BOX_DOMAINS["grid"][1]}
 
 
 def sum_mechanism(kind: str) -> Any:

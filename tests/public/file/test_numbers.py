@@ -46,7 +46,8 @@ def test_sums_survive_a_file(kind: str) -> None:
     assert (before.name, before.why, before.mechanism) == (after.name, after.why, after.mechanism)
     assert loaded.report() == original.report()
     for asked in ({}, {before.keys[0]: (1, 3)}):
-        assert str(original.sum("wage", asked)) == str(loaded.sum("wage", asked))
+        if before.sums.statistic == "sums":
+            assert str(original.sum("wage", asked)) == str(loaded.sum("wage", asked))
         assert str(original.mean("wage", asked)) == str(loaded.mean("wage", asked))
 
 
