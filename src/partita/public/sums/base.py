@@ -199,14 +199,14 @@ class Joint(NamedTuple):
         return (half - root) / square, (half + root) / square
 
 
-class Tail(NamedTuple):
+class MeanTail(NamedTuple):
     """By how much values past both ends of what is covered lower and raise a mean."""
 
     below: float = 0.0
     above: float = 0.0
 
 
-NO_TAIL: Final = Tail()
+NO_TAIL: Final = MeanTail()
 
 
 @final
@@ -226,7 +226,7 @@ class Ratio:
     most: float
     bounds: Bounds = field(compare=False)
     shown: Callable[[float], float] = field(compare=False, default=lambda ratio: ratio)
-    tail: Tail = NO_TAIL
+    tail: MeanTail = NO_TAIL
     fewest: float = 0.0
 
     @property

@@ -29,7 +29,7 @@ from partita.public.sums.base import (
     Ratio,
     SumAnswer,
     SumRelease,
-    Tail,
+    MeanTail,
     ValueLine,
     ratio_bounds,
 )
@@ -173,7 +173,7 @@ class PooledColumn:
             low, high = (low, high + 1) if high < line.up else (max(low - 1, -line.down), high)
         return Clip(low, high)
 
-    def excess(self, clip: Clip, *, noise: float, groups: int) -> Tail:
+    def excess(self, clip: Clip, *, noise: float, groups: int) -> MeanTail:
         """By how much rows lie below and above the clip, on average over all rows.
 
         Silent buckets add noise to that: they are used as far as it is small beside the noise of a group.
@@ -181,13 +181,13 @@ class PooledColumn:
         down, up = self._sides
         reach = _QUIET * noise * clip.width * groups / float(self.scale)
         ends = down.noisy_excess(-clip.low, reach), up.noisy_excess(clip.high, reach)
-        return Tail(ends[0] / self.rows, ends[1] / self.rows)
+        return MeanTail(ends[0] / self.rows, ends[1] / self.rows)
 
-    def worst_excess(self, clip: Clip) -> Tail:
+    def worst_excess(self, clip: Clip) -> MeanTail:
         """What values past the clip may come to, on average over all rows, if they thin out."""
         down, up = self._sides
         ends = down.excess(down.hidden, -clip.low), up.excess(up.hidden, clip.high)
-        return Tail(ends[0] / self.rows, ends[1] / self.rows)
+        return MeanTail(ends[0] / self.rows, ends[1] / self.rows)
 
     def most_excess(self, clip: Clip, beta: float) -> tuple[float, float]:
         """Upper bounds on by how much rows lie below and above the clip, added up; both fail by beta."""
@@ -353,7 +353,7 @@ class GroupEstimate:
             float(line.up),
             self._bounds,
             shown=line.number,
-            tail=Tail(
+            tail=MeanTail(
                 max(0.0, shift + self._most_tail(worst.below, rows)),
                 max(0.0, self._most_tail(worst.above, rows) - shift),
             ),
@@ -448,16 +448,16 @@ class GroupMeansRelease(SumRelease):
         return PooledColumn(ValueBuckets(self.value), self.buckets, self.bucket_scale)
 
     @cached_property
-    def excess(self) -> Tail:
+    def excess(self) -> MeanTail:
         """By how much rows lie below and above the clip, on average."""
         noise = float(self.scale) / self.clip.unit
         return self.pooled.excess(self.clip, noise=noise, groups=count_groups(self.keys))
 
     @cached_property
-    def worst_excess(self) -> Tail:
+    def worst_excess(self) -> MeanTail:
         """How much that may be at most, if values past the clip thin out."""
         found, worst = self.excess, self.pooled.worst_excess(self.clip)
-        return Tail(max(found.below, worst.below), max(found.above, worst.above))
+        return MeanTail(max(found.below, worst.below), max(found.above, worst.above))
 
     @cached_property
     def masses(self) -> Floats:
