@@ -26,10 +26,10 @@ from partita.public.sums.base import (
     Covers,
     End,
     Joint,
+    MeanTail,
     Ratio,
     SumAnswer,
     SumRelease,
-    MeanTail,
     ValueLine,
     ratio_bounds,
 )
