@@ -137,7 +137,7 @@ def test_a_name_that_suits_a_view_is_taken(name: str, widths: list[int]) -> None
         ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of graph, grid"),
         ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hist"),
         ("gird", [1], "did you mean 'grid'"),
-        (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, group-means, histogram"),
+        (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, group-means"),
     ],
 )
 def test_a_name_that_suits_no_view_is_refused(name: Any, widths: list[int], rule: str) -> None:
