@@ -483,6 +483,31 @@ SUMS: Final = (
     ),
     Bug(
         "sums and queries",
+        "means by group forget who neighbours are",
+        "trusted/mechanisms/group_means.py",
+        "return clip.unit / self._rate",
+        "return clip.unit / (self.epsilon * (1 - _CLIP_SHARE))",
+        "tests/trusted/mechanisms/sums/test_group_means.py::test_a_changed_row_costs_at_most_epsilon",
+    ),
+    Bug(
+        "sums and queries",
+        "noisy magnitudes are released and true ones choose the clip of means",
+        "trusted/mechanisms/group_means.py",
+        "clip = self._choose(buckets)",
+        "from partita.trusted.mechanisms.sums import _count_buckets\n\n"
+        "        clip = self._choose(rows.folded(partial(_count_buckets, self.cap.buckets)))",
+        "tests/trusted/mechanisms/sums/test_group_means.py::test_where_one_row_would_move_the_clip_it_costs_epsilon",
+    ),
+    Bug(
+        "sums and queries",
+        "both masses of a row are rounded for themselves",
+        "public/sums/group_means.py",
+        "enumerate((self.unit - upper, upper))",
+        "enumerate((self.unit - upper + (self.width > self.unit), upper))",
+        "tests/trusted/mechanisms/sums/test_group_means.py::test_one_row_costs_exactly_epsilon",
+    ),
+    Bug(
+        "sums and queries",
         "levels of a tree of values share no budget",
         "trusted/mechanisms/sums.py",
         "return self.tree.levels / self.rate",

@@ -22,6 +22,7 @@ from partita.public.queries.language import ranges, value
 from partita.public.queries.queries import Universe
 from partita.testing import EndlessTape, Scattered, ScatteredPoints, tape_noise
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
+from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.totals import KnotTotal
@@ -105,11 +106,14 @@ def _boxes(dice: Random, number: int) -> tuple[str, Case]:
 
 
 def _sums(dice: Random, number: int) -> tuple[str, Case]:
-    """Sums by keys, between values of the summed column, and totals alone."""
-    epsilon = dice.choice(EPSILONS)
-    if dice.random() < 0.5:
+    """Sums by keys, means by group, sums between values of the summed column, and totals alone."""
+    epsilon, turn = dice.choice(EPSILONS), dice.random()
+    if turn < 0.4:
         mechanism: Any = dice.choice((LogTree, KnotTotal))(value=SUMMED, epsilon=epsilon)
         axes = [Axis.of(SUMMED)]
+    elif turn < 0.6:
+        mechanism = GroupMeans(keys=[Axis(size=6)], value=SUMMED, epsilon=epsilon)
+        axes = [Axis(size=6), mechanism.cap.value.axis]
     else:
         mechanism = LevelTrees(
             keys=[Axis(size=6)], value=SUMMED, epsilon=epsilon, moments=dice.random() < 0.5

@@ -15,6 +15,7 @@ from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
 from partita.public.queries.language import ranges, value
 from partita.public.queries.queries import Universe
+from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.numerical import (
     ComposedTruncation,
     GlobalTruncation,
@@ -119,6 +120,34 @@ def level_trees(trials: int) -> Distance:
         source=_PACKING,
         note=f"k = {packing.rows} rows of {_TOP:,} at one of {_AGES} ages",
     )
+
+
+def group_means(trials: int) -> Distance:
+    """The mean of every age, against what removing the largest rows of each costs any mechanism."""
+    people = _people()
+    mechanism = GroupMeans(keys=[_UNIVERSE.axes[0]], value=Integer(0, _LARGEST), epsilon=_EPSILON)
+    groups = [np.sort(people.incomes[people.ages == age])[::-1] for age in range(_AGES)]
+    truth = np.array([rows.mean() for rows in groups])
+    squares = []
+    for noise in noises(min(trials, _ENOUGH)):
+        release = mechanism.release(people.points, noise=noise)
+        found = [release.mean([BoxTerm((age + 1,), (age + 1,))]).value for age in range(_AGES)]
+        squares.append(np.mean((found - truth) ** 2))
+    bounds = [two_points([_shift(rows, m) for m in range(1, _REMOVED)], _EPSILON) for rows in groups]
+    return Distance(
+        mechanism="group_means",
+        setting="means of a value up to 2^32 by 128 ages, 20,000 rows, epsilon 1",
+        what="root mean square error over the ages",
+        measured=Measured.root(squares),
+        bound=sqrt(np.mean(np.square(bounds))),
+        source=_REMOVING,
+        note="of each age its largest rows are removed, or not",
+    )
+
+
+def _shift(rows: Ints, removed: int) -> float:
+    """By how much the mean of some rows, in descending order, falls without the largest of them."""
+    return float(rows.mean() - rows[removed:].mean())
 
 
 def log_tree(trials: int) -> Distance:

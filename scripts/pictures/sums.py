@@ -13,6 +13,7 @@ from partita.public.boxes.base import BoxTerm
 from partita.public.queries.language import ranges, value
 from partita.public.queries.queries import Universe
 from partita.public.sums.knots import clear_level
+from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.numerical import (
     ComposedTruncation,
     GlobalTruncation,
@@ -43,6 +44,25 @@ def level_trees() -> Any:
     release = mechanism.release(people.points, noise=fixed_noise())
     asked = [release.sum([BoxTerm((low + 1,), (high + 1,))]) for low, high in _ENDS]
     _draw_sums(right, people, [one.value for one in asked], [one.error for one in asked])
+    return figure
+
+
+def group_means() -> Any:
+    """A row split between the two ends of the clip, and the means that follow, with their intervals."""
+    figure, (left, right) = canvas(columns=2)
+    _draw_split(left)
+    people = _people()
+    mechanism = GroupMeans(keys=[_UNIVERSE.axes[0]], value=Integer(0, _DECLARED), epsilon=_EPSILON)
+    release = mechanism.release(people.points, noise=fixed_noise())
+    ages = np.arange(0, _AGES, 2)
+    found = [release.mean([BoxTerm((age + 1,), (age + 1,))]) for age in ages.tolist()]
+    values = np.array([one.value for one in found])
+    bars = np.abs(np.array([one.interval() for one in found]).T - values)
+    truth = [people.inside(age, age).mean() for age in ages.tolist()]
+    right.plot(ages, truth, color=FAINT, lw=4, alpha=0.6, label="secret means")
+    right.errorbar(ages, values, bars, fmt="o", ms=3, color=BLUE, label="released, 95% intervals")
+    right.set(title="mean of income by age", xlabel="age")
+    right.legend(loc="upper left")
     return figure
 
 
@@ -166,6 +186,19 @@ def _draw_hats(axes: Any) -> None:
     axes.plot([2.4, 2.4], [0.6, 0.4], "o", color=ORANGE)
     axes.set_xticks(places, names)
     axes.set(title="the mass of a row on the knots", xlabel="value", ylim=(0, 1.3))
+    axes.legend(loc="upper right")
+
+
+def _draw_split(axes: Any) -> None:
+    """The mass of a row on both ends of the clip, for every value."""
+    values = np.linspace(-0.3, 1.3, 9)
+    upper = np.clip(values, 0, 1)
+    axes.plot(values, 1 - upper, color=FAINT, lw=2, label="mass on L")
+    axes.plot(values, upper, color=BLUE, lw=2, label="mass on H")
+    axes.axvline(0.4, color=ORANGE, label="one row: 0.6 and 0.4")
+    axes.plot([0.4, 0.4], [0.6, 0.4], "o", color=ORANGE)
+    axes.set_xticks([0, 1], ["L", "H"])
+    axes.set(title="the mass of a row on the two knots", xlabel="value", ylim=(-0.05, 1.6))
     axes.legend(loc="upper right")
 
 

@@ -85,6 +85,7 @@ from partita.public.streams import read_outputs as read_outputs
 from partita.public.sums.base import Covers as Covers
 from partita.public.sums.base import Ratio as Ratio
 from partita.public.sums.base import SumAnswer as SumAnswer
+from partita.public.sums.group_means import GroupMeansRelease as GroupMeansRelease
 from partita.public.sums.level_trees import LevelTreesRelease as LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
 from partita.public.sums.totals import KnotTotalRelease as KnotTotalRelease
@@ -122,6 +123,7 @@ from partita.trusted.mechanisms.flat import HistogramCounts as HistogramCounts
 from partita.trusted.mechanisms.flat import Laplace as Laplace
 from partita.trusted.mechanisms.flat import Thresholds as Thresholds
 from partita.trusted.mechanisms.graph import TableGraph as TableGraph
+from partita.trusted.mechanisms.group_means import GroupMeans as GroupMeans
 from partita.trusted.mechanisms.numerical import ComposedTruncation as ComposedTruncation
 from partita.trusted.mechanisms.numerical import GlobalTruncation as GlobalTruncation
 from partita.trusted.mechanisms.numerical import InstanceTruncation as InstanceTruncation

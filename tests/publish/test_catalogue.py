@@ -42,7 +42,9 @@ def test_the_command_line_lists_mechanisms_of_sums_beside_the_others() -> None:
     """All that columns can be published with, each with what it is for."""
     kinds = {each["mechanism"]: each["columns"] for each in run_mechanisms(Namespace()).records}
 
-    assert {name for name, kind in kinds.items() if kind == "sums"} == {"level-trees", "log-tree", "totals"}
+    sums = {name for name, kind in kinds.items() if kind == "sums"}
+
+    assert sums == {"group-means", "level-trees", "log-tree", "totals"}
     assert {*NAMES, *BOX_NAMES, *query_mechanisms()} <= set(kinds)
 
 
@@ -133,7 +135,7 @@ def test_a_name_that_suits_a_view_is_taken(name: str, widths: list[int]) -> None
         ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of graph, grid"),
         ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hist"),
         ("gird", [1], "did you mean 'grid'"),
-        (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, histogram"),
+        (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, group-means"),
     ],
 )
 def test_a_name_that_suits_no_view_is_refused(name: Any, widths: list[int], rule: str) -> None:

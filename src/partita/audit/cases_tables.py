@@ -180,6 +180,8 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
 def sum_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     """Every mechanism of sums by coupling; values below, above, invalid and null included."""
     for world in (
+        _sums("GroupMeans", (0, 1, 2), keys=[_KEY]),
+        _sums("GroupMeans", (1, 2, 3), keys=[]),
         _sums("LevelTrees", (0, 0, 1), keys=[_KEY]),
         _sums("LevelTrees", (0, 1, 2), keys=[], moments=True),
         _sums("LogTree", (1, 2, 3)),
@@ -270,6 +272,8 @@ def _publish_requests() -> Iterator[_PublishRequest]:
     yield _PublishRequest("LevelTrees", "sums by sex", {"by": ["sex"], "sums": ["pay"]})
     yield _PublishRequest("LevelTrees", "moments", {"by": [], "moments": ["pay"]})
     yield _PublishRequest("KnotTotal", "the total of pay", {"sums": ["pay"], "mechanism": "totals"})
+    means = {"by": ["sex"], "sums": ["pay"], "mechanism": "group-means"}
+    yield _PublishRequest("GroupMeans", "means by sex", means)
     yield _PublishRequest("LogTree", "sums by pay", {"views": [("pay",)], "sums": ["pay"]})
     views = [("age",), ("age", "sex"), ("sex",)]
     shares = {"age": 1, ("age", "sex"): 2, "sex": 3}

@@ -517,7 +517,7 @@ def _sum_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> SumView:
         column=column,
         declared={**keys, column: domain},
         sums=cast(Sums, kind.from_parts(parts, guarantee, keys=axes, value=domain)),
-        beside=ViewKeyCounts.of_sums(before, tuple(keys), column),
+        beside=ViewKeyCounts.of_sums(before, tuple(keys), column) if kind.reads_counts else None,
         **_mechanism(view),
     )
 

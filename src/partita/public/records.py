@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from partita.public.release import Release
     from partita.public.results import Quantile
     from partita.public.sums.base import Ratio, SumAnswer
+    from partita.public.sums.view import SumView
 
 Record: TypeAlias = Mapping[str, object]
 Shown: TypeAlias = Mapping[str, Any]
@@ -311,7 +312,10 @@ def column_records(release: Release) -> list[Record]:
 
 
 def sum_records(release: Release) -> list[Record]:
-    """Every summed column, by which keys it can be asked for, its noisy special cells, and its whole sum."""
+    """Every summed column, by which keys it can be asked for, its noisy special cells, and its whole sum.
+
+    Where only means were released, the mean of all rows takes its place.
+    """
     return [
         {
             "column": view.column,
@@ -319,10 +323,17 @@ def sum_records(release: Release) -> list[Record]:
             "domain": view.domain.to_spec(),
             "moments": view.moments,
             "specials": _cells(view.specials),
-            "sum": summary_record(view.sum({})),
+            **_whole(view),
         }
         for view in release.sums
     ]
+
+
+def _whole(view: SumView) -> Record:
+    """The sum of all rows; their mean, where only means were released."""
+    if view.sums.statistic == "means":
+        return {"mean": summary_record(view.mean({}))}
+    return {"sum": summary_record(view.sum({}))}
 
 
 def query_record(release: Release, beta: float) -> Record | None:

@@ -21,7 +21,6 @@ from partita.html import Html, Row, bars, card, grid, number, plus_minus
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, make_bins, total
-from partita.public.sums.totals import KnotTotalRelease
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, OrderedColumn, View, list_columns
 from partita.public.workload.release import QueryView
@@ -321,14 +320,20 @@ def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
 
 def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:
     """How far sums and answers may be from the truth."""
-    totals, sums = _find_sums(published)
-    if totals:
+    statistics = {view.sums.statistic for view in published if isinstance(view, SumView)}
+    if "totals" in statistics:
         yield (
             "Error of totals: an interval is about the true total of all values within the declared bounds. "
             "Its lower end allows for noise, its upper end also for a tail that noise hides, if that tail "
             "thins out; guaranteed bounds need no such assumption."
         )
-    if sums:
+    if "means" in statistics:
+        yield (
+            "Error of means: an interval is about the true mean of all values within the declared bounds. It "
+            "allows for noise, and for values past the ends of the clip that noise hides, if these thin out; "
+            "guaranteed bounds need no such assumption."
+        )
+    if "sums" in statistics:
         yield (
             "Error of sums: every sum, mean and variance has a bar of its own, and says which values it "
             "covers. Where noise hides larger ones, they count as the last value that is covered, or less of "
@@ -342,22 +347,15 @@ def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[s
             )
 
 
-def _find_sums(published: Sequence[Published]) -> tuple[list[SumView], list[SumView]]:
-    """The totals alone, and all other views of sums."""
-    views = [view for view in published if isinstance(view, SumView)]
-    totals = [view for view in views if isinstance(view.sums, KnotTotalRelease)]
-    return totals, [view for view in views if view not in totals]
-
-
 def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
     """How values are taken that are no plain numbers within bounds."""
-    totals, sums = _find_sums(published)
-    if totals:
+    statistics = {view.sums.statistic for view in published if isinstance(view, SumView)}
+    if "totals" in statistics:
         yield (
             "Rule: a total leaves out rows whose value is missing, cannot be read, or is beyond the declared "
             "bounds."
         )
-    if sums:
+    if statistics & {"sums", "means"}:
         yield (
             "Rule: in a sum, a value beyond the declared bounds counts as the nearer bound, and one that is "
             "missing or cannot be read counts as nothing; a mean is over the rows that hold a number."
@@ -388,9 +386,14 @@ def _contents(published: Sequence[Published]) -> Iterator[str]:
     views = [view for view in published if isinstance(view, AnyView)]
     if views:
         yield f"noisy counts along {', '.join(list_columns(views))}"
-    summed = dict.fromkeys(view.column for view in published if isinstance(view, SumView))
-    if summed:
-        yield f"noisy sums of {', '.join(summed)}"
+    for statistic in ("sums", "means", "totals"):
+        summed = dict.fromkeys(
+            view.column
+            for view in published
+            if isinstance(view, SumView) and view.sums.statistic == statistic
+        )
+        if summed:
+            yield f"noisy {statistic} of {', '.join(summed)}"
     for view in published:
         if isinstance(view, QueryView):
             yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
@@ -445,7 +448,10 @@ def _declare(view: Published) -> str:
     """What a view is about: its columns and their domains, or its queries."""
     if isinstance(view, SumView):
         by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
-        declared = f"Sums of {view.column}, declared as {shorten(repr(view.domain), _LONGEST_TEXT)}{by}."
+        statistic = view.sums.statistic.capitalize()
+        declared = (
+            f"{statistic} of {view.column}, declared as {shorten(repr(view.domain), _LONGEST_TEXT)}{by}."
+        )
         return f"{declared} {_special_cells(view.column, view.specials)}"
     if isinstance(view, QueryView):
         queries = shorten(str(view.queries), _LONGEST_TEXT)

@@ -51,6 +51,7 @@ from partita.trusted.mechanisms.catalogue import (
     check_name,
     choose,
     choose_boxes,
+    mean_mechanisms,
     total_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
@@ -148,6 +149,8 @@ class Drafts:
     guarantee: Guarantee
     mechanism: str
     together: tuple[tuple[str, ...], ...] = ()
+    keyed: Sequence[tuple[str, ...]] = ()
+    """Columns by which means are published alone, without counts of these columns."""
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
         """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
@@ -180,7 +183,7 @@ class Drafts:
             return sum_request(schema, keys, share, self.guarantee, moments=moments, mechanism=self.mechanism)
 
         counted = [view for view in self.views if not self._is_table(view)]
-        views = sum_views(counted, self.summed.columns) if counted or not self.views else []
+        views = sum_views(counted or self.keyed, self.summed.columns) if counted or not self.views else []
         return [Draft(sum_name(column, keys), partial(request, keys, column)) for keys, column in views]
 
     def with_summed(self) -> Drafts:
@@ -288,7 +291,10 @@ class Request:
             contributions=bound_by(contributions, person),
         )
         alone = str(mechanism) in total_mechanisms()
-        counted = _views(declared, by, views, summed, asked, alone=alone)
+        counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
+        plain = bool(summed.columns) and not summed.squared
+        if plain and str(mechanism) in mean_mechanisms():
+            counted = []
         drafts = Drafts(
             schema=declared,
             views=counted,
@@ -297,9 +303,10 @@ class Request:
             guarantee=guarantee,
             mechanism=mechanism,
             together=checked_together(declared, together, counted),
+            keyed=() if counted else keyed,
         )
-        totals = alone and bool(summed.columns) and not summed.squared and not counted
-        check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals)
+        totals = alone and plain and not counted
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals, means=plain)
         return Request.of(drafts.with_summed().requests(shares), person)
 
     @staticmethod

@@ -28,6 +28,8 @@ from partita.public.file_entries import (
 from partita.public.queries.language import parse
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
+from partita.public.sums.group_means import MOST_GROUPS
+from partita.public.sums.parts import count_cells
 from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.tables.plan import TableErrors, predict_errors
 from partita.public.tables.summary import (
@@ -44,6 +46,7 @@ from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, Choice, choose_queries, query_mechanisms
 from partita.trusted.mechanisms.graph import TableGraph
+from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.totals import KnotTotal
 from partita.trusted.mechanisms.viewed_boxes import ViewedBoxes
@@ -484,7 +487,7 @@ def _read(queries: object) -> Queries:
 
 
 # What is asked of a view of sums: its keys, the summed column, and the mechanism that will release it.
-SumMechanism: TypeAlias = LevelTrees | LogTree | KnotTotal
+SumMechanism: TypeAlias = LevelTrees | LogTree | KnotTotal | GroupMeans
 _OWN_KEY: Final = (
     "The column is its own key, so that one tree of counts tells the sums between any two values."
 )
@@ -508,6 +511,8 @@ class SumRequest(ViewRequest[Points]):
         """Sums, in units that follow the values."""
         if isinstance(self.choice.mechanism, KnotTotal):
             return "a total, in multiples of the largest value it covers"
+        if isinstance(self.choice.mechanism, GroupMeans):
+            return "a mean of a group, times its rows, in multiples of the width that values are clipped to"
         return "a sum by a random range of keys, in multiples of the largest value it covers"
 
     @property
@@ -551,8 +556,9 @@ class SumRequest(ViewRequest[Points]):
     def release(self, counted: Points, views: Sequence[AnyView] = ()) -> SumView:
         """The sums by their mechanism, which cuts the keys by what the views of counts have released."""
         mechanism: SumMechanism = self.choice.mechanism
-        beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
+        beside = None
         if isinstance(mechanism, LevelTrees):
+            beside = ViewKeyCounts.of_sums(views, self.keys, self.column)
             sums: Sums = mechanism.release(counted, beside)
         else:
             sums = mechanism.release(counted)
@@ -601,14 +607,31 @@ def _choice(
     moments: bool,
     mechanism: str,
 ) -> Choice[SumMechanism]:
-    """The mechanism for totals if it was asked for, else the one that the keys speak for; and why."""
+    """The mechanism for totals or means if asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]
     if mechanism == KnotTotal.name:
         total = KnotTotal(value=domain, **facts)
         return Choice(total.name, f"{BY_NAME} {total.why}", total)
+    if mechanism == GroupMeans.name:
+        return _choose_means(schema, keys, facts)
     if keys == (column,):
         tree = LogTree(value=domain, **facts)
         return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)
     axes = tuple(Axis.of(schema[key]) for key in keys)
     trees = LevelTrees(keys=axes, value=domain, moments=moments, **facts)
     return Choice(trees.name, trees.why, trees)
+
+
+def _choose_means(
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+) -> Choice[SumMechanism]:
+    """Means by one key, or of all rows."""
+    column, domain = list(schema.items())[-1]
+    rule, fix = "must have one key at most, which is another column", 'pass for example by=["region"]'
+    named = ", ".join(keys)
+    check(len(keys) <= 1 and column not in keys, "mechanism", rule, given=f"means by {named}", fix=fix)
+    axes = tuple(Axis.of(schema[key]) for key in keys)
+    groups, rule = count_cells(axes), f"must have at most {MOST_GROUPS:,} cells in the key of means"
+    check(groups <= MOST_GROUPS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
+    means = GroupMeans(keys=axes, value=domain, **facts)
+    return Choice(means.name, f"{BY_NAME} {means.why}", means)

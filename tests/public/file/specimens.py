@@ -91,6 +91,7 @@ BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
 }
 
 SUM_MECHANISMS: Final = {
+    "group-means": "GroupMeans",
     "level-trees": "LevelTrees",
     "log-tree": "LogTree",
     "totals": "KnotTotal",
@@ -184,9 +185,10 @@ def box_view(kind: str, seed: object = 0) -> BoxView:
 
 
 def sum_keys(kind: str) -> dict[str, Domain]:
-    """The keys of the sums of a kind: two columns, the summed column itself, or none."""
-    keys: dict[str, dict[str, Domain]] = {"log-tree": {"wage": SUMMED}, "totals": {}}
-    return keys.get(kind, {"grid 0": Integer(0, 5), "grid 1": BOX_DOMAINS["grid"][1]})
+    """The keys of the sums of a kind: two columns, one, the summed column itself, or none."""
+    one: dict[str, Domain] = {"grid 0": Integer(0, 5)}
+    keys: dict[str, dict[str, Domain]] = {"log-tree": {"wage": SUMMED}, "totals": {}, "group-means": one}
+    return keys.get(kind, {**one, "grid 1": BOX_DOMAINS["grid"][1]})
 
 
 def sum_mechanism(kind: str) -> Any:
@@ -207,7 +209,9 @@ def sum_view(kind: str, seed: object = 0) -> SumView:
         column="wage",
         declared=declared,
         sums=replace(released, guarantee=made.guarantee),
-        beside=ViewKeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage"),
+        beside=ViewKeyCounts.of_sums((box_view("grid"),), tuple(keys), "wage")
+        if released.reads_counts
+        else None,
         mechanism=kind,
         why="It was asked for by name.",
     )

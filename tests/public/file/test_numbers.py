@@ -46,8 +46,9 @@ def test_sums_survive_a_file(kind: str) -> None:
     assert (before.name, before.why, before.mechanism) == (after.name, after.why, after.mechanism)
     assert loaded.report() == original.report()
     for asked in ({}, *({key: (1, 3)} for key in before.keys[:1])):
-        assert str(original.sum("wage", asked)) == str(loaded.sum("wage", asked))
-        if kind != "totals":
+        if before.sums.statistic != "means":
+            assert str(original.sum("wage", asked)) == str(loaded.sum("wage", asked))
+        if before.sums.statistic != "totals":
             assert str(original.mean("wage", asked)) == str(loaded.mean("wage", asked))
 
 

@@ -27,12 +27,14 @@ from partita.public.base import ReleaseKind
 from partita.public.boxes.base import BoxTerm
 
 if TYPE_CHECKING:
+    from partita.public.sums.group_means import GroupEstimate
     from partita.public.sums.level_trees import LevelEstimate
     from partita.public.sums.log_tree import LogEstimate
     from partita.public.sums.parts import KeyCounts
 
 # A count this many standard deviations above zero is one of some rows: noise alone hardly ever gets there.
 _CLEAR_DEVIATIONS: Final = 3.5
+_TAIL_DEVIATIONS: Final = 1.96  # of an interval of 95%, for which tails are stated
 
 
 class End(NamedTuple):
@@ -228,14 +230,26 @@ class Joint(NamedTuple):
         return (half - root) / square, (half + root) / square
 
 
+class MeanTail(NamedTuple):
+    """By how much values past both ends of what is covered lower and raise a mean."""
+
+    below: float = 0.0
+    above: float = 0.0
+
+
+NO_TAIL: Final = MeanTail()
+
+
 @final
 @dataclass(frozen=True, repr=False)
 class Ratio:
     """A mean or a variance: a ratio of two noisy numbers, between `least` and `most` in any case.
 
-    It is determinable if its count is clearly above zero. Otherwise the value is NaN, and the interval holds
-    every possible value. `shown` converts the ratio to the scale of the answer. `hidden` rows beyond those
-    covered may add these numbers to the top, below zero and above it; intervals hold them.
+    It is determinable if its count is clearly above zero, and at least `fewest`. Otherwise the value is NaN,
+    and the interval holds every possible value. `shown` converts the ratio to the scale of the answer. With a
+    `tail`, the interval is about the ratio of all values: at 95% it goes on by so much for those that are not
+    covered, at other levels in proportion. `hidden` rows beyond those covered may add these numbers to the
+    top, below zero and above it; intervals hold them.
     """
 
     joint: Joint
@@ -245,11 +259,13 @@ class Ratio:
     bounds: Bounds = field(compare=False)
     shown: Callable[[float], float] = field(compare=False, default=lambda ratio: ratio)
     hidden: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    tail: MeanTail = NO_TAIL
+    fewest: float = 0.0
 
     @property
     def determinable(self) -> bool:
         """Whether the count is clearly above zero, so that the ratio has a value."""
-        return self.joint.sure
+        return self.joint.sure and self.joint.bottom >= self.fewest
 
     @property
     def value(self) -> float:
@@ -269,7 +285,8 @@ class Ratio:
         z = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         found = self.joint.interval(z) if self.determinable else None
         low, high = self._with_hidden(*found) if found else (-math.inf, math.inf)
-        return self._convert(low), self._convert(high)
+        part = z / _TAIL_DEVIATIONS
+        return self._convert(low - part * self.tail.below), self._convert(high + part * self.tail.above)
 
     def _with_hidden(self, low: float, high: float) -> tuple[float, float]:
         """An interval widened by rows that are hidden: they may add to the top, and to the bottom."""
@@ -331,13 +348,17 @@ class SumRelease(ReleaseKind, ABC):
 
     own_key: ClassVar[bool] = False
     """Whether the summed column is its own and only key."""
+    statistic: ClassVar[str] = "sums"
+    """What was released, in a word: sums, nothing but means, or nothing but totals."""
+    reads_counts: ClassVar[bool] = True
+    """Whether answers use counts of the keys that the same release holds."""
 
     keys: tuple[Axis, ...]
 
     @abstractmethod
     def _estimate(
         self, terms: Sequence[BoxTerm], density: KeyCounts | None = None
-    ) -> LevelEstimate | LogEstimate:
+    ) -> LevelEstimate | LogEstimate | GroupEstimate:
         """Everything that can be said about one question."""
 
     def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:

@@ -439,6 +439,7 @@ class KnotTotalRelease(SumRelease):
     """
 
     kind: ClassVar[str] = "totals"
+    statistic: ClassVar[str] = "totals"
     papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"totals": ()}
     max_series: ClassVar[int] = 2
     moments: ClassVar[bool] = False

@@ -19,6 +19,7 @@ from partita.public.boxes.plan import Corners
 from partita.public.conditions import Where
 from partita.public.results import AnyView
 from partita.public.sums.base import Ratio, SumAnswer
+from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.sums.level_trees import LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease
 from partita.public.sums.totals import KnotTotalRelease
@@ -77,7 +78,7 @@ def _count_ranges(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floa
     return counts
 
 
-Sums: TypeAlias = LevelTreesRelease | LogTreeRelease | KnotTotalRelease
+Sums: TypeAlias = LevelTreesRelease | LogTreeRelease | KnotTotalRelease | GroupMeansRelease
 Found = TypeVar("Found")
 
 
@@ -173,6 +174,8 @@ class SumView:
 
     def sum(self, asked: Where) -> SumAnswer:
         """The sum of the column over the rows that have the keys asked for."""
+        rule, fix = "must be summed, and only its means were released", "publish its sums"
+        check(self.sums.statistic != "means", "column", rule, given=self.column, fix=fix)
         return self._ask(self.sums.sum, asked)
 
     def mean(self, asked: Where) -> Ratio:

@@ -33,6 +33,7 @@ from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.plain_view import MOST_POSITIONS
 from partita.public.queries.queries import Queries, Universe
 from partita.public.sums.base import SumRelease
+from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.sums.totals import KnotTotalRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.trusted.mechanisms.base import AxisMechanism, Private
@@ -102,13 +103,20 @@ def query_mechanisms() -> Mapping[str, type[Any]]:
     return _find_mechanisms({"queries", "universe"}, WorkloadRelease)
 
 
+@cache
 def total_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases the total of a column alone, by the name users know."""
     return _find_mechanisms({"value"}, KnotTotalRelease)
 
 
+@cache
+def mean_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases means by group and nothing else, by the name users know."""
+    return _find_mechanisms({"keys", "value"}, GroupMeansRelease)
+
+
 def sum_mechanisms() -> Mapping[str, type[Any]]:
-    """Every mechanism that releases sums of a column; which is used follows from the keys, but for totals."""
+    """Every mechanism that releases sums; which is used follows from the keys, but for totals and means."""
     return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
 
 
@@ -189,21 +197,29 @@ def choose_queries(
 
 
 def check_name(
-    mechanism: object, widths: Iterable[int], *, queries: bool = False, totals: bool = False
+    mechanism: object,
+    widths: Iterable[int],
+    *,
+    queries: bool = False,
+    totals: bool = False,
+    means: bool = False,
 ) -> None:
-    """Raise InvalidParameter unless the mechanism exists and suits one of these views, queries or totals."""
+    """Raise InvalidParameter unless the mechanism exists and suits a view, queries, totals or means."""
     if mechanism == AUTO:
         return
     suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
     suiting += [query_mechanisms()] if queries else []
     suiting += [total_mechanisms()] if totals else []
-    every = {**axis_mechanisms(), **box_mechanisms(), **query_mechanisms(), **total_mechanisms()}
+    suiting += [mean_mechanisms()] if means else []
+    several = (axis_mechanisms, box_mechanisms, query_mechanisms, total_mechanisms, mean_mechanisms)
+    every = {name: each for found in several for name, each in found().items()}
     name = _check_known(mechanism, every)
     if any(name in known for known in suiting):
         return
     kind = "several columns together" if name in box_mechanisms() else "one column"
     kind = "queries" if name in query_mechanisms() else kind
     kind = "totals, with sums= and no moments=, by= or views=" if name in total_mechanisms() else kind
+    kind = "means, with sums= and no moments=" if name in mean_mechanisms() else kind
     others = ", ".join(sorted(set().union(*suiting)))
     fix = f"use {AUTO!r}, or one of {others}" if others else f"use {AUTO!r}"
     raise InvalidParameter("mechanism", f"must suit a view, and this one is for {kind}", given=name, fix=fix)

@@ -116,7 +116,7 @@ class LevelTrees(Private):
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, keys=_keys(self.keys), moments=check_bool(self.moments, "moments"))
+        freeze(self, keys=check_keys(self.keys), moments=check_bool(self.moments, "moments"))
 
     def _check(self) -> None:
         check_scale(self._scale(best_tree(MOST_PARTS), self._controls(_WIDEST)), self.epsilon)
@@ -222,7 +222,8 @@ def _masses(cut: KeyTree, controls: Controls, places: UInts, counts: Ints) -> ND
     return controls.summed(cut.of(places[:, :-1]), places[:, -1], counts, cut.parts)
 
 
-def _keys(keys: object) -> tuple[Axis, ...]:
+def check_keys(keys: object) -> tuple[Axis, ...]:
+    """The axes of the keys of sums, if they are a list of axes, and not too many."""
     given = tuple(keys) if isinstance(keys, list | tuple) else None
     if given is None or not all(isinstance(axis, Axis) for axis in given):
         rule = "must be a list of axes"
