@@ -169,7 +169,10 @@ def test_a_label_that_cannot_be_told_is_warned_of() -> None:
 
 def test_labels_of_viewed_boxes_are_foretold() -> None:
     """A plan for a category beside another column tells how far off a label is, and warns if it must."""
-    schema = {"day": Integer(0, 364), "town": Category([f"town {k}" for k in range(300)])}
+    schema: dict[str, Domain] = {
+        "day": Integer(0, 364),
+        "town": Category([f"town {k}" for k in range(300)]),
+    }
     few, many = (plan(schema, epsilon=epsilon, rows=20_000) for epsilon in ("1/10", 1))
 
     assert "95% of a single one: town ± 130 rows." in str(few)
