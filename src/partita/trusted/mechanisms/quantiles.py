@@ -132,6 +132,13 @@ class QuantileSelection(Mechanism):
         traced = trace_errors(self.levels, own)
         return sum(math.hypot(*each.values()) for each in traced) / len(traced)
 
+    def bound_ranks(self, beta: float) -> list[float]:
+        """Rows that each quantile misses its rank by at most, except with probability beta.
+
+        Of several quantiles that is before anything is known of round values.
+        """
+        return bound_reaches(self.quantiles, self.rates, Copies(self.size, self.offset), beta)
+
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds."""
         learned = 0 if self.look is None else len(list_divisors(self.size))
