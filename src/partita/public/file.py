@@ -115,7 +115,9 @@ class Stored:
             read.append(_view(view, columns, [each for each in read if isinstance(each, AnyView)]))
         kinds = tuple(tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
         if read != [view for views in kinds for view in views] or len(kinds[2]) > 1:
-            raise refusal("must have counts first, then sums, then at most one view of queries, then quantiles")
+            raise refusal(
+                "must have counts first, then sums, then at most one view of queries, then quantiles"
+            )
         return kinds
 
 
@@ -150,7 +152,8 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if spec["version"] != version_of(views):
         raise refusal(
-            f"must be of version {SELECTED} if a view has quantiles alone, {NUMBERS} if one has sums or answers, "
+            f"must be of version {SELECTED} if a view has quantiles alone, "
+            f"else of {NUMBERS} if one has sums or answers, "
             f"else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views

@@ -553,7 +553,9 @@ def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryVi
 
 
 def _quantile_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QuantileView:
-    selected = QuantileRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
+    selected = QuantileRelease.of_kind(text(view["kind"])).from_parts(
+        parts, guarantee_from(view["guarantee"])
+    )
     listed = [text(each) for each in check_list(view["quantiles"])]
     _require(listed == [str(each) for each in selected.quantiles], "must name the quantiles that it has")
     _require(selected.size == (domain := _domain(view["domain"])).size, "must have the cells of its domain")

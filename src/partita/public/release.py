@@ -85,8 +85,8 @@ class Release:
 
     `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
     conditions on their keys. A table release has sums and means of all its columns of numbers. `answers` are
-    those to the queries that were published. A column that was published with `mechanism="quantiles"` has these
-    quantiles, and answers no other question.
+    those to the queries that were published. A column that was published with `mechanism="quantiles"` has
+    these quantiles, and answers no other question.
     """
 
     views: tuple[AnyView, ...]

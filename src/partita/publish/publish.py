@@ -81,8 +81,8 @@ def publish(
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
       several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand, and
       `together` has sets of columns of a large table that matter: `together=[("age", "salary")]`.
-    - `mechanism="quantiles"` releases `quantiles` of a column and nothing else: shares like `["1/4", "1/2"]`, a
-      number of evenly spaced ones, or the median if none are named.
+    - `mechanism="quantiles"` releases `quantiles` of a column and nothing else: shares like
+      `["1/4", "1/2"]`, a number of evenly spaced ones, or the median if none are named.
     - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
     - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
       without `by` or `views`.

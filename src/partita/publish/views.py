@@ -410,8 +410,8 @@ class QuantileRequest(ViewRequest[ColumnCounts]):
         made = self.choice.mechanism
         most = max(made.bound_ranks(0.05))
         return (
-            f"Quantiles {list_quantiles(made.quantiles)} alone: with a probability of 95% none misses its rank by "
-            f"more than {most:,.0f} rows, whatever the data.",
+            f"Quantiles {list_quantiles(made.quantiles)} alone: with a probability of 95% none misses its "
+            f"rank by more than {most:,.0f} rows, whatever the data.",
         )
 
     def counted(self, rows: Tally) -> ColumnCounts:
