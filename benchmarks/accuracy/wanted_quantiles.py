@@ -61,14 +61,14 @@ def bimodal(drawn: Drawn) -> Ints:
 def heaped(drawn: Drawn) -> Ints:
     """Salaries that seven in ten people round to 500, 1,000 or 5,000."""
     exact, step = smooth(drawn), drawn.choice([1, 500, 1_000, 5_000], ROWS, p=[0.3, 0.2, 0.3, 0.2])
-    return np.rint(exact / step).astype(np.int64) * step
+    return np.asarray(np.rint(exact / step).astype(np.int64) * step)
 
 
 def spikes(drawn: Drawn) -> Ints:
     """Forty odd values, and a tenth of the rows anywhere."""
     places = drawn.integers(0, SIZE, 40)
     chosen = drawn.choice(places, ROWS, p=drawn.dirichlet(np.ones(40)))
-    return np.where(drawn.random(ROWS) < 0.1, drawn.integers(0, SIZE, ROWS), chosen)
+    return np.asarray(np.where(drawn.random(ROWS) < 0.1, drawn.integers(0, SIZE, ROWS), chosen))
 
 
 FAMILIES = {"smooth": smooth, "bimodal": bimodal, "heaped": heaped, "spikes": spikes}
@@ -141,7 +141,7 @@ def missed(values: Ints, cells: Sequence[int], shares: Sequence[Fraction]) -> Fl
     ordered, found = np.sort(values), np.array(cells)
     ranks = np.array([float(share) for share in shares]) * values.size
     below, upto = (np.searchsorted(ordered, found, side) for side in ("left", "right"))
-    return np.maximum(0.0, np.maximum(below - ranks, ranks - upto))
+    return np.asarray(np.maximum(0.0, np.maximum(below - ranks, ranks - upto)))
 
 
 def families() -> list[str]:
@@ -185,7 +185,7 @@ def cell(plan: Plan, question: str, family: str, epsilon: str) -> Json:
 def totals(rows: list[Json]) -> Iterator[Json]:
     """The geometric mean and the largest of the ratios, for each question."""
     for question in SHARES:
-        ratios = [float(row["ratio"]) for row in rows if row.get("question") == question]  # type: ignore[arg-type]
+        ratios = [float(row["ratio"]) for row in rows if row.get("question") == question]
         if ratios:
             mean = math.exp(float(np.mean(np.log(ratios))))
             yield {"row": "wanted", "question": question, "ratio": short(mean), "worst": short(max(ratios))}

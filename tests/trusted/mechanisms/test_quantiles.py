@@ -214,7 +214,7 @@ def test_a_release_that_spends_more_than_it_promises_is_refused() -> None:
 
     with pytest.raises(InvalidRelease, match="noise that is promised"):
         replace(release, quantiles=(louder,))
-    assert decode(encode(release)).quantiles[0].selected.rates == (1,)
+    assert decode(encode(release)).quantiles[0].selected.rates == (Fraction(1),)
 
 
 def test_other_questions_are_refused_by_name() -> None:
