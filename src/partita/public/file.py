@@ -116,7 +116,7 @@ class Stored:
         kinds = tuple(tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
         if read != [view for views in kinds for view in views] or len(kinds[2]) > 1:
             raise refusal(
-                "must have counts first, then sums, then at most one view of queries, then quantiles"
+                "must have views of counts first, then of sums, at most one of queries, then of quantiles"
             )
         return kinds
 
@@ -152,8 +152,8 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if spec["version"] != version_of(views):
         raise refusal(
-            f"must be of version {SELECTED} if a view has quantiles alone, "
-            f"else of {NUMBERS} if one has sums or answers, "
+            f"must be of version {NUMBERS} if a view has sums or answers, "
+            f"of {SELECTED} if one has quantiles alone, "
             f"else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views
