@@ -35,11 +35,13 @@ from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
 
 _LOOK: Final = Fraction(1, 50)
-"""Of epsilon, for how round values are: 1/20 cost smooth columns 3% more, 1/100 misses heaps at epsilon 1/10
-(sketches of the recursion; benchmarks/README.md, wanted)."""
+"""Of epsilon, for how round values are: more would widen all answers, less would miss heaps. The value of the
+first prototype; its neighbours were not measured (benchmarks/README.md, quantiles alone)."""
 
 _FEWEST_LEARNED: Final = 3  # quantiles from which on a look at round values is worth its part of epsilon
-_INTERVALS: Final = Fraction(2, 5)  # of epsilon, for value intervals: both widths are then about equal
+_INTERVALS: Final = Fraction(
+    2, 5
+)  # of epsilon, for value intervals; the value of the first prototype, not tuned
 _FITS: Final = 2**62  # below this, sums and products stay in int64
 
 
