@@ -225,6 +225,67 @@ GUARANTEES: Final = (
     ),
 )
 
+_QUANTILES: Final = "tests/trusted/mechanisms/test_quantiles_privacy.py::"
+
+QUANTILES: Final = (
+    Bug(
+        "noise",
+        "permute-and-flip rejects too often",
+        "trusted/noise/flips.py",
+        "int(gaps[i]) / scale) for i in left]",
+        "2 * int(gaps[i]) / scale) for i in left]",
+        "tests/trusted/noise/test_flips.py::test_the_law_is_exact_on_short_words",
+    ),
+    Bug(
+        "quantiles",
+        "a changed row costs as much as one that comes",
+        "trusted/mechanisms/quantiles.py",
+        "return (self._chosen * node.change / (node.part.denominator * self.contributions),)",
+        "return (self._chosen / self.contributions,)",
+        f"{_QUANTILES}test_one_quantile_loses_epsilon_at_most",
+    ),
+    Bug(
+        "quantiles",
+        "costs are scaled and their change is not",
+        "public/axis/quantiles.py",
+        "return max(self.part.numerator, self.part.denominator - self.part.numerator)",
+        "return 1",
+        f"{_QUANTILES}test_one_quantile_loses_epsilon_at_most",
+    ),
+    Bug(
+        "quantiles",
+        "a gap is one candidate",
+        "trusted/mechanisms/quantiles.py",
+        "lengths[::2] = edges[1:] - edges[:-1] - 1",
+        "lengths[::2] = np.minimum(edges[1:] - edges[:-1] - 1, 1)",
+        f"{_QUANTILES}test_one_quantile_loses_epsilon_at_most",
+    ),
+    Bug(
+        "quantiles",
+        "every level spends all of epsilon",
+        "trusted/mechanisms/quantiles.py",
+        "tuple(share * spent / self.rows_changed for share in share_levels(self.levels))",
+        "tuple(spent / self.rows_changed for share in share_levels(self.levels))",
+        f"{_QUANTILES}test_levels_use_up_epsilon_and_no_more",
+    ),
+    Bug(
+        "quantiles",
+        "a value interval is not charged for",
+        "trusted/mechanisms/quantiles.py",
+        "return (1 - _INTERVALS) * self.epsilon if self.interval else self.epsilon",
+        "return self.epsilon",
+        f"{_QUANTILES}test_all_parts_cost_epsilon_together",
+    ),
+    Bug(
+        "quantiles",
+        "the look at round values ignores contributions",
+        "trusted/mechanisms/quantiles.py",
+        "return _LOOK * self._chosen / self.rows_changed if worthwhile else None",
+        "return _LOOK * self._chosen if worthwhile else None",
+        f"{_QUANTILES}test_the_look_at_round_values_costs_its_part",
+    ),
+)
+
 AXES: Final = (
     Bug(
         "axes",
@@ -1803,6 +1864,7 @@ SERVICE: Final = (
 BUGS: Final = (
     *NOISE,
     *GUARANTEES,
+    *QUANTILES,
     *AXES,
     *BOXES,
     *SUMS,

@@ -18,7 +18,10 @@ from scripts.setup_env import ROOT
 
 SOURCE: Final = ROOT / "src"
 PAGE: Final = ROOT / "docs" / "reviewers.md"
-DRAWS: Final = {"add", "bernoulli", "categorical", "draw", "exponential", "first_success", "segments"}
+DRAWS: Final = {
+    "add", "bernoulli", "categorical", "draw", "exponential", "first_success", "integers_below",
+    "permute_and_flip", "segments",
+}  # fmt: skip
 KERNEL: Final = {"below", "entropy", "token"}
 UNIFORM: Final = {"chances", "flags", "integers_below", "take", "take_up_to"}
 DRAWABLE: Final = {"KERNEL", "KernelWords", "Noise", "SYSTEM", "WordSource", "Words", "token"}

@@ -18,6 +18,7 @@ from partita import (
     PaperIntervals,
     Partition,
     PartitionTents,
+    QuantileSelection,
     SpendingTree,
     Thresholds,
     Tree,
@@ -42,6 +43,20 @@ def histogram_counts() -> Any:
     axes.plot(np.arange(16), released.noisy, "o", color=BLUE, label="released: every cell, empty ones too")
     axes.set(xlabel="cell")
     axes.legend()
+    return figure
+
+
+def quantile_selection() -> Any:
+    """The secret counts, and how likely each cell is to be chosen as the median."""
+    figure, axes = canvas()
+    mechanism, drawn = QuantileSelection(size=16, epsilon="1/4"), fixed_noise()
+    chosen = [int(mechanism.release(_FEW, noise=drawn).cells[0]) for _ in range(2000)]
+    _secret(axes, _FEW)
+    beside = axes.twinx()
+    beside.plot(np.arange(16), np.bincount(chosen, minlength=16) / 20, "o", color=BLUE)
+    beside.set(ylabel="chosen, in % of 2,000 runs")
+    axes.axvline(5, color=ORANGE, linewidth=0.8, linestyle=":")
+    axes.set(xlabel="cell")
     return figure
 
 

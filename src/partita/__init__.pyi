@@ -46,6 +46,9 @@ from partita.ledger.ledger import Ledger as Ledger
 from partita.public.axis.flat import HistogramRelease as HistogramRelease
 from partita.public.axis.flat import LaplaceRelease as LaplaceRelease
 from partita.public.axis.flat import ThresholdRelease as ThresholdRelease
+from partita.public.axis.quantiles import QuantileRelease as QuantileRelease
+from partita.public.axis.quantiles import QuantileView as QuantileView
+from partita.public.axis.quantiles import SelectedQuantile as SelectedQuantile
 from partita.public.axis.spending_tree import SpendingTreeRelease as SpendingTreeRelease
 from partita.public.axis.tents import PartitionTentsRelease as PartitionTentsRelease
 from partita.public.axis.tents import TentRelease as TentRelease
@@ -136,6 +139,7 @@ from partita.trusted.mechanisms.partition import Cutter as Cutter
 from partita.trusted.mechanisms.partition import Partition as Partition
 from partita.trusted.mechanisms.partition import PartitionTents as PartitionTents
 from partita.trusted.mechanisms.partition import Tents as Tents
+from partita.trusted.mechanisms.quantiles import QuantileSelection as QuantileSelection
 from partita.trusted.mechanisms.spending_tree import Intervals as Intervals
 from partita.trusted.mechanisms.spending_tree import SpendingTree as SpendingTree
 from partita.trusted.mechanisms.sums import LevelTrees as LevelTrees

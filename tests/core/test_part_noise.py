@@ -66,6 +66,8 @@ CALLS: list[tuple[Any, ...]] = [
     ("bernoulli", Fraction(1, 3)),
     ("categorical", [1, 2]),
     ("exponential", [1, 2], Fraction(1)),
+    ("permute_and_flip", [1, 2], [3, 4], Fraction(1)),
+    ("integers_below", 5, 3),
 ]
 
 

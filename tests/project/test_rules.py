@@ -44,6 +44,7 @@ WITH_ONE_IMPORTER = {
     "partita.publish.plan": "`partita plan`, which loads no data",
     "partita.publish.trials": "questions that a simulation asks, apart from what a plan predicts",
     "partita.service.process": "starts the processes of the service",
+    "partita.trusted.noise.flips": "the exact draws of permute-and-flip, apart from other laws",
     "partita.trusted.sources.postgres": "one file for each kind of source",
     "partita.trusted.sources.spark.wide": "rows of wide tables on Spark, apart from grouped cells",
     "partita.trusted.streams.sliding": "a mechanism",

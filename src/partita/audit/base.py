@@ -291,6 +291,11 @@ class WatchingNoise(RecordingNoise):
         self._watch(scores, scale)
         return super().exponential(scores, scale)
 
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        self._watch(scores, scale)
+        self._watch(lengths, scale)
+        return super().permute_and_flip(scores, lengths, scale)
+
     def bernoulli(self, probability: Any) -> bool:
         self.chose = True
         return super().bernoulli(probability)

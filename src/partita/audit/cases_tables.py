@@ -20,7 +20,12 @@ from partita.public.boxes.plan import Recipe
 from partita.public.queries import language as ask
 from partita.testing.laws import Loss, OutputLaw, RationalNoise, law, privacy_loss
 from partita.testing.replay import ReplayedLoss, replay_publish
-from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, query_mechanisms
+from partita.trusted.mechanisms.catalogue import (
+    axis_mechanisms,
+    box_mechanisms,
+    quantile_mechanisms,
+    query_mechanisms,
+)
 from partita.trusted.noise.hazard import Law
 
 _ROWS: Final = {"Intervals": (0, 1, 3), "SpendingTree": (0, 2, 4), "PartitionTents": (0, 2, 4)}
@@ -50,6 +55,8 @@ def _worlds() -> Iterator[World]:
     yield _world("PartitionTents", 4, (0, 0, 2), total=10**5)
     yield _world("SpendingTree", 5, (0, 1, 2), total=40, branching=2, worth=8, growth=4)
     yield _world("Intervals", 4, (0, 0, 2), crowd=_MANY)
+    yield _world("QuantileSelection", 4, (1, 2, 4))
+    yield _world("QuantileSelection", 3, (0, 1, 3), quantiles="1/5", interval=True)
     linear = _maker("LinearQueries", queries=_QUERIES)
     yield World("LinearQueries", "3 queries over 3 cells", linear, histogram, cells=3, rows=(1, 2, 5))
 
@@ -265,6 +272,10 @@ def _publish_requests() -> Iterator[_PublishRequest]:
             )
             continue
         yield _PublishRequest(kind.__name__, name, {"by": ["age", "sex"], "mechanism": name})
+    for name, kind in quantile_mechanisms().items():
+        yield _PublishRequest(
+            kind.__name__, f"{name}, the third", {"by": "age", "mechanism": name, "quantiles": "1/3"}
+        )
     for name, kind in query_mechanisms().items():
         options = {"queries": _queries(name), "mechanism": name}
         plain = name in ("linear", "projection", "weights")

@@ -24,7 +24,16 @@ from numpy.typing import ArrayLike
 
 from partita.audit.base import Case, Counts, Depth, LossOf, Way, moved, neighbours, step, sum_of
 from partita.testing.doubles import EndlessTape, RecordingNoise, ZeroNoise, tape_noise
-from partita.testing.laws import CouplingBroken, Loss, OutputLaw, RationalNoise, coupled, law, privacy_loss
+from partita.testing.laws import (
+    CouplingBroken,
+    Loss,
+    OutputLaw,
+    RationalNoise,
+    coupled,
+    law,
+    privacy_loss,
+    spell_out,
+)
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.system import Noise
 
@@ -195,6 +204,16 @@ class _CoupledNoise:
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         return self._choices.selected(scores, scale)
+
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        """Runs are taken apart: which candidates have one score depends on the data, their number does not.
+
+        Scores that move by between d and d' cost at most (d' - d) / scale here, too [MS20, Thm 1].
+        """
+        return self._choices.selected(spell_out(scores, lengths), scale)
+
+    def integers_below(self, bound: int, count: int) -> NoReturn:
+        raise CouplingBroken("hidden numbers are enumerated, not coupled")
 
     def bernoulli(self, probability: object) -> NoReturn:
         raise CouplingBroken("coins are enumerated, not coupled")

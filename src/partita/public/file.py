@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check_release
 from partita.public.axis.base import Json, Parts
+from partita.public.axis.quantiles import QuantileView
 from partita.public.file_entries import (
     EVERY_VIEW,
     NUMBERS,
+    SELECTED,
     SEVERAL,
     VERSION,
     FileColumn,
@@ -55,8 +57,8 @@ FORMAT: Final = "partita release"
 
 _MOST_COLUMNS: Final = 2**12  # columns of numbers: a limit on hostile files
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
-_ORDER: Final = (View, BoxView), (SumView,), (QueryView,)
-"""Views of counts stand first, which sums are cut by; then sums, then answers to queries."""
+_ORDER: Final = (View, BoxView), (SumView,), (QueryView,), (QuantileView,)
+"""Views of counts stand first, which sums are cut by; then sums, answers to queries, quantiles alone."""
 
 
 @final
@@ -92,11 +94,12 @@ class Stored:
     def release(self) -> Release:
         """The release that `of` took apart; every part of it checks itself."""
         try:
-            counts, sums, queries = self._published()
+            counts, sums, queries, quantiles = self._published()
             return Release(
                 views=counts,
                 sums=sums,
                 queries=next(iter(queries), None),
+                quantiles=quantiles,
                 guarantee=guarantee_from(self.spec["guarantee"]),
                 provenance=provenance_from(self.spec["provenance"]),
             )
@@ -106,14 +109,16 @@ class Stored:
             raise refusal(f"breaks a rule: {error}") from None
 
     def _published(self) -> tuple[tuple[Any, ...], ...]:
-        """The views of counts, of sums and of queries; each kind may look at those before it."""
+        """The views of counts, of sums, of queries and of quantiles; each may look at those before it."""
         columns, read = iter(self.values), list[Any]()
         for view in _views(self.spec):
             read.append(_view(view, columns, [each for each in read if isinstance(each, AnyView)]))
-        counts, sums, queries = (tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
-        if read != [*counts, *sums, *queries] or len(queries) > 1:
-            raise refusal("must have views of counts first, then of sums, then at most one of queries")
-        return counts, sums, queries
+        kinds = tuple(tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
+        if read != [view for views in kinds for view in views] or len(kinds[2]) > 1:
+            raise refusal(
+                "must have views of counts first, then of sums, at most one of queries, then of quantiles"
+            )
+        return kinds
 
 
 def columns_of(spec: Mapping[str, Json]) -> list[FileColumn]:
@@ -142,12 +147,13 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
-    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS), "file", rule, fix=fix)
+    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS, SELECTED), "file", rule, fix=fix)
     given = [entries(view) for view in check_list(entries(spec, _ENTRIES)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if spec["version"] != version_of(views):
         raise refusal(
             f"must be of version {NUMBERS} if a view has sums or answers, "
+            f"of {SELECTED} if one has quantiles alone, "
             f"else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views

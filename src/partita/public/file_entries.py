@@ -22,6 +22,7 @@ from partita.domain.base import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.axis.base import AxisRelease, Json, Parts, Specials
+from partita.public.axis.quantiles import QuantileRelease, QuantileView, quantiles_name
 from partita.public.base import Provenance
 from partita.public.boxes.base import BoxRelease
 from partita.public.queries.language import read_queries
@@ -355,14 +356,17 @@ def _of_type(value: object, kind: type[Kind], rule: str) -> Kind:
 
 # --- views: a form for each kind ---------------------------------------------------------------
 
-Published: TypeAlias = AnyView | SumView | QueryView
+Published: TypeAlias = AnyView | SumView | QueryView | QuantileView
 
 
 def join_views(
-    views: Iterable[AnyView], sums: Iterable[SumView], queries: QueryView | None
+    views: Iterable[AnyView],
+    sums: Iterable[SumView],
+    queries: QueryView | None,
+    quantiles: Iterable[QuantileView] = (),
 ) -> tuple[Published, ...]:
-    """All views: those of counts first, then those of sums, then that of queries."""
-    return (*views, *sums, *(() if queries is None else (queries,)))
+    """All views: those of counts first, then those of sums, then that of queries, then those of quantiles."""
+    return (*views, *sums, *(() if queries is None else (queries,)), *quantiles)
 
 
 def domains_of(view: Published) -> Mapping[str, Domain]:
@@ -378,6 +382,9 @@ SEVERAL: Final = 2
 """The version of a file in which some view has several columns."""
 NUMBERS: Final = 3
 """The version of a file in which some view has sums, or answers to queries."""
+
+SELECTED: Final = 4
+"""The version of a file in which some view has quantiles alone."""
 
 EVERY_VIEW: Final = ("facts", "guarantee", "kind", "mechanism", "series", "why")
 """The entries that all views have."""
@@ -456,6 +463,11 @@ def describe_sums(keys: Sequence[str], column: str, declared: Mapping[str, Domai
 def describe_queries(queries: Queries, columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
     """The entries that say what a view of queries is about."""
     return {"queries": queries.to_json(), **_together(columns, domains)}
+
+
+def describe_quantiles(column: str, domain: Domain, quantiles: Sequence[Fraction]) -> dict[str, Json]:
+    """The entries that say what a view of quantiles is about."""
+    return {"quantiles": [str(each) for each in quantiles], **describe_columns([column], [domain])}
 
 
 def _together(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
@@ -540,7 +552,26 @@ def _query_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QueryVi
     return QueryView(columns=columns, domains=domains, queries=queries, answers=answers, **_mechanism(view))
 
 
+def _quantile_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> QuantileView:
+    selected = QuantileRelease.of_kind(text(view["kind"])).from_parts(
+        parts, guarantee_from(view["guarantee"])
+    )
+    listed = [text(each) for each in check_list(view["quantiles"])]
+    _require(listed == [str(each) for each in selected.quantiles], "must name the quantiles that it has")
+    _require(selected.size == (domain := _domain(view["domain"])).size, "must have the cells of its domain")
+    return QuantileView(column=text(view["column"]), domain=domain, selected=selected, **_mechanism(view))
+
+
 FORMS: Final[Mapping[type, ViewForm]] = {
+    QuantileView: ViewForm(
+        SELECTED,
+        "quantiles",
+        ("quantiles", "column", "domain"),
+        lambda view: describe_quantiles(view.column, view.domain, view.selected.quantiles),
+        lambda view: view.selected,
+        lambda view: quantiles_name(text(view["column"])),
+        _quantile_view,
+    ),
     QueryView: ViewForm(
         NUMBERS,
         "queries",

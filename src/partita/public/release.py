@@ -25,6 +25,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
 from partita.public.axis.base import is_single
 from partita.public.axis.curve import Curve, apportion
+from partita.public.axis.quantiles import QuantileView, SelectedQuantile
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
 from partita.public.conditions import Ends, Where, parse_conditions
@@ -86,7 +87,8 @@ class Release:
 
     `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
     conditions on their keys. A table release has sums and means of all its columns of numbers. `answers` are
-    those to the queries that were published.
+    those to the queries that were published. A column that was published with `mechanism="quantiles"` has
+    these quantiles, and answers no other question.
     """
 
     views: tuple[AnyView, ...]
@@ -94,14 +96,15 @@ class Release:
     provenance: Provenance
     sums: tuple[SumView, ...] = ()
     queries: QueryView | None = None
+    quantiles: tuple[QuantileView, ...] = ()
 
     def __post_init__(self) -> None:
         check_views(self.published, self.guarantee)
 
     @property
     def published(self) -> tuple[Published, ...]:
-        """Every view: those of counts, then those of sums, then that of queries."""
-        return join_views(self.views, self.sums, self.queries)
+        """Every view: those of counts, then those of sums, then that of queries, then those of quantiles."""
+        return join_views(self.views, self.sums, self.queries, self.quantiles)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -203,7 +206,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> Quantile: ...
+    ) -> Quantile | SelectedQuantile: ...
 
     @overload
     def quantile(
@@ -215,7 +218,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> list[Quantile]: ...
+    ) -> list[Quantile] | list[SelectedQuantile]: ...
 
     def quantile(
         self,
@@ -226,11 +229,18 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> Quantile | list[Quantile]:
+    ) -> Quantile | SelectedQuantile | list[Quantile] | list[SelectedQuantile]:
         """The least value that at least a share q of the rows on the axis do not exceed; one q or many.
 
-        Conditions on other columns say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`.
+        Conditions on other columns say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`. Of a
+        column of which quantiles alone were released, those can be asked for, without conditions.
         """
+        selected = next((view for view in self.quantiles if view.column == column), None)
+        if selected is not None and column not in self.columns:
+            check_no_conditions(parse_conditions(where, columns, closed), column)
+            if is_single(q):
+                return selected.quantile(q)
+            return [selected.quantile(each) for each in cast(Iterable[object], q)]
         line = self.slice(column, where, closed=closed, **columns)
         return quantiles(line, [q])[0] if is_single(q) else quantiles(line, cast(Iterable[object], q))
 
@@ -423,6 +433,7 @@ class Release:
     def __repr__(self) -> str:
         promise = "no guarantee" if self.guarantee is None else str(self.guarantee)
         beside = [view.name for view in self.sums] + (["queries"] if self.queries is not None else [])
+        beside += [view.name for view in self.quantiles]
         return f"Release({', '.join([*self.columns, *beside])}; {promise})"
 
     def _repr_html_(self) -> str:
@@ -451,6 +462,9 @@ class Release:
     def _check_counts(self) -> None:
         rule = "must be one whose counts were released, and this release has none"
         fix = "ask for its sums or its answers, or publish with by= or views="
+        if self.quantiles:
+            held = "; ".join(f"{view.listed} of {view.column!r}" for view in self.quantiles)
+            fix = f"ask for a quantile that was released: {held}"
         check(self.views, "column", rule, given="no counts", fix=fix)
 
     @property
@@ -492,6 +506,12 @@ class Release:
             return (ScaledView(self.views[0]),)
         agreed = total(self.views).value
         return tuple(ScaledView.to_total(view, agreed) for view in self.views)
+
+
+def check_no_conditions(conditions: Where, column: str) -> None:
+    """Refuse conditions on quantiles that were released by themselves."""
+    rule = f"must be left out: of {column!r} quantiles of all rows were released, and nothing else"
+    check(not conditions, "where", rule, given=", ".join(conditions), fix="ask without conditions")
 
 
 def _check_distinct(columns: tuple[str, ...], conditions: Where) -> None:

@@ -18,6 +18,7 @@ from partita.domain.category import Category
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus
+from partita.public.axis.quantiles import QuantileView
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, make_bins, total
@@ -148,6 +149,24 @@ PAPERS: Final[Mapping[str, str]] = {
   booktitle = {Conference on Knowledge Discovery and Data Mining, KDD 2022},
   year      = {2022},
 }""",
+    "MS20": """@inproceedings{MS20,
+  author    = {Ryan McKenna and Daniel Sheldon},
+  title     = {Permute-and-Flip: A New Mechanism for Differentially Private Selection},
+  booktitle = {Advances in Neural Information Processing Systems 33, NeurIPS 2020},
+  year      = {2020},
+}""",
+    "S11": """@inproceedings{S11,
+  author    = {Adam Smith},
+  title     = {Privacy-Preserving Statistical Estimation with Optimal Convergence Rates},
+  booktitle = {Symposium on Theory of Computing, STOC 2011},
+  year      = {2011},
+}""",
+    "KSS22": """@inproceedings{KSS22,
+  author    = {Haim Kaplan and Shachar Schnapp and Uri Stemmer},
+  title     = {Differentially Private Approximate Quantiles},
+  booktitle = {International Conference on Machine Learning, ICML 2022},
+  year      = {2022},
+}""",
     "CKS20": """@inproceedings{CKS20,
   author    = {Cl{\\'e}ment L. Canonne and Gautam Kamath and Thomas Steinke},
   title     = {The Discrete {G}aussian for Differential Privacy},
@@ -228,7 +247,9 @@ def _columns(release: Release) -> Iterator[Row]:
 def _name(view: Published) -> str:
     if isinstance(view, QueryView):
         return shorten(f"{len(view):,} queries of {view_name(view.columns)}", LONGEST)
-    return shorten(view.name if isinstance(view, SumView) else view_name(view.columns), LONGEST)
+    if isinstance(view, SumView | QuantileView):
+        return shorten(view.name, LONGEST)
+    return shorten(view_name(view.columns), LONGEST)
 
 
 # --- views that fit together -------------------------------------------------------------------
@@ -253,6 +274,8 @@ def _subject(view: Published) -> tuple[object, ...]:
         return ("queries",)
     if isinstance(view, SumView):
         return "sum", view.column, frozenset(view.keys)
+    if isinstance(view, QuantileView):
+        return "quantiles", view.column
     return "counts", frozenset(view.columns)
 
 
@@ -345,6 +368,12 @@ def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[s
                 f"Error of answers: with a probability of at least {100 * (1 - beta):.10g}% no answer to a "
                 f"query misses the truth by more than {figure(view.error(beta))}."
             )
+        if isinstance(view, QuantileView):
+            most = max(view.selected.reach(index, beta) for index in range(len(view.selected.quantiles)))
+            yield (
+                f"Error of quantiles: with a probability of at least {100 * (1 - beta):.10g}% no quantile of "
+                f"{view.column} misses its rank by more than {figure(most)} rows."
+            )
 
 
 def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
@@ -364,6 +393,11 @@ def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
         yield (
             "Rule: in a query, the value of a cell beyond the declared bounds is the nearer bound, "
             "and that of a missing or invalid one is 0."
+        )
+    if any(isinstance(view, QuantileView) for view in published):
+        yield (
+            "Rule: a quantile is about the rows with a value within the declared bounds; how many these are "
+            "is not released, and neither is how many are missing, invalid or beyond."
         )
 
 
@@ -397,6 +431,8 @@ def _contents(published: Sequence[Published]) -> Iterator[str]:
     for view in published:
         if isinstance(view, QueryView):
             yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
+        if isinstance(view, QuantileView):
+            yield f"quantiles of {view.column}"
 
 
 def promise_words(guarantee: Guarantee | None) -> str:
@@ -456,6 +492,9 @@ def _declare(view: Published) -> str:
     if isinstance(view, QueryView):
         queries = shorten(str(view.queries), _LONGEST_TEXT)
         return f"Answers to {_number_of_queries(view)} about {', '.join(view.columns)}: {queries}."
+    if isinstance(view, QuantileView):
+        declared = shorten(repr(view.domain), _LONGEST_TEXT)
+        return f"Quantiles {view.listed} of {view.column}, declared as {declared}."
     columns = [
         f"{column}, declared as {shorten(repr(domain), _LONGEST_TEXT)}: "
         f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"

@@ -249,6 +249,7 @@ def plan(
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
     mechanism: str = AUTO,
+    quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
     steps: Sequence[object] | None = None,
 ) -> Plan:
@@ -277,6 +278,7 @@ def plan(
         contributions=contributions,
         neighbors=neighbors,
         mechanism=mechanism,
+        quantiles=quantiles,
         together=together,
     )
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)

@@ -58,6 +58,7 @@ def publish(
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
     mechanism: str = AUTO,
+    quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
     sums: Sequence[str] = (),
     moments: Sequence[str] = (),
@@ -80,6 +81,8 @@ def publish(
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
       several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand, and
       `together` has sets of columns of a large table that matter: `together=[("age", "salary")]`.
+    - `mechanism="quantiles"` releases `quantiles` of a column and nothing else: shares like
+      `["1/4", "1/2"]`, a number of evenly spaced ones, or the median if none are named.
     - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
     - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
       without `by` or `views`.
@@ -114,6 +117,7 @@ def publish(
         contributions=contributions,
         neighbors=neighbors,
         mechanism=mechanism,
+        quantiles=quantiles,
         together=together,
     )
     provenance = _check_provenance(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
@@ -238,11 +242,13 @@ def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Re
         views = tuple(view.release(next(secrets)) for view in request.views)
         sums = tuple(view.release(next(secrets), views) for view in request.sums)
         queries = None if request.queries is None else request.queries.release(next(secrets))
-    secure = all(view.guarantee is not None for view in join_views(views, sums, queries))
+        quantiles = tuple(view.release(next(secrets)) for view in request.quantiles)
+    secure = all(view.guarantee is not None for view in join_views(views, sums, queries, quantiles))
     return Release(
         views=views,
         sums=sums,
         queries=queries,
+        quantiles=quantiles,
         guarantee=request.guarantee if secure else None,
         provenance=provenance,
     )

@@ -28,6 +28,7 @@ from partita.publish.views import (
     BoxRequest,
     ColumnRequest,
     CountRequest,
+    QuantileRequest,
     QueryRequest,
     SummedColumns,
     SumRequest,
@@ -51,7 +52,9 @@ from partita.trusted.mechanisms.catalogue import (
     check_name,
     choose,
     choose_boxes,
+    choose_quantiles,
     mean_mechanisms,
+    quantile_mechanisms,
     total_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
@@ -60,6 +63,7 @@ from partita.trusted.mechanisms.graph import TableGraph
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
 """A weight for each view: by its name or its tuple of columns, or in the order of the views."""
 
+_MEDIAN: Final = "1/2"  # of a column whose quantiles are asked for, without saying which
 _QUARTERS: Final = 4  # weights are rounded to quarters: readable, and predictions are no more exact
 _HEAVIEST: Final = 4  # times the weight of counts: beyond that, counts would suffer for a prediction
 
@@ -151,6 +155,7 @@ class Drafts:
     together: tuple[tuple[str, ...], ...] = ()
     keyed: Sequence[tuple[str, ...]] = ()
     """Columns by which means are published alone, without counts of these columns."""
+    quantiles: object = None
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
         """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
@@ -170,7 +175,9 @@ class Drafts:
     def _counts(self) -> list[Draft]:
         def request(columns: tuple[str, ...], share: Fraction) -> AnyRequest:
             schema = {column: self.schema[column] for column in columns}
-            return view_request(schema, share, self.guarantee, self.mechanism, self.together)
+            return view_request(
+                schema, share, self.guarantee, self.mechanism, self.together, quantiles=self.quantiles
+            )
 
         return [Draft(view_name(columns), partial(request, columns)) for columns in self.views]
 
@@ -232,6 +239,8 @@ def view_request(
     guarantee: Guarantee,
     mechanism: str,
     together: Sequence[tuple[str, ...]] = (),
+    *,
+    quantiles: object = None,
 ) -> AnyRequest:
     """A view of counts of these columns that gets this share of a guarantee.
 
@@ -244,6 +253,10 @@ def view_request(
         sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
         boxes = choose_boxes(domains, mechanism=named, together=sets, **facts)
         return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
+    if mechanism in quantile_mechanisms():
+        shares = _MEDIAN if quantiles is None else quantiles
+        selected = choose_quantiles(domains[0], mechanism=mechanism, quantiles=shares, **facts)
+        return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
     named = mechanism if mechanism in axis_mechanisms() else AUTO
     axis = choose(domains[0], mechanism=named, **facts)
     return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
@@ -260,6 +273,7 @@ class Request:
     views: tuple[CountRequest[Any], ...]
     sums: tuple[SumRequest, ...] = ()
     queries: QueryRequest | None = None
+    quantiles: tuple[QuantileRequest, ...] = ()
     person: str | None
 
     @staticmethod
@@ -278,6 +292,7 @@ class Request:
         contributions: int = 1,
         neighbors: Neighbors = "add-remove",
         mechanism: str = AUTO,
+        quantiles: object = None,
         together: Together = (),
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
@@ -304,7 +319,11 @@ class Request:
             mechanism=mechanism,
             together=checked_together(declared, together, counted),
             keyed=() if counted else keyed,
+            quantiles=quantiles,
         )
+        rule = f"needs one of the mechanisms {', '.join(quantile_mechanisms())}"
+        selects = quantiles is None or mechanism in quantile_mechanisms()
+        check(selects, "quantiles", rule, given=mechanism, fix='pass mechanism="quantiles", or leave it out')
         totals = alone and plain and not counted
         check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals, means=plain)
         return Request.of(drafts.with_summed().requests(shares), person)
@@ -315,12 +334,14 @@ class Request:
         sums = tuple(each for each in requests if isinstance(each, SumRequest))
         queries = next((each for each in requests if isinstance(each, QueryRequest)), None)
         counts = tuple(each for each in requests if isinstance(each, CountRequest))
-        return Request(views=counts, sums=sums, queries=queries, person=person)
+        quantiles = tuple(each for each in requests if isinstance(each, QuantileRequest))
+        return Request(views=counts, sums=sums, queries=queries, quantiles=quantiles, person=person)
 
     @property
     def published(self) -> tuple[ViewRequest[Any], ...]:
-        """Every view, those of counts first, then those of sums, then that of queries."""
-        return (*self.views, *self.sums, *(() if self.queries is None else (self.queries,)))
+        """Every view, those of counts first, then those of sums, that of queries, those of quantiles."""
+        queries = () if self.queries is None else (self.queries,)
+        return (*self.views, *self.sums, *queries, *self.quantiles)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -473,6 +494,7 @@ def _empty_file(request: Request, provenance: Provenance) -> Stored:
 def _view(view: ViewRequest[Any]) -> dict[str, Json]:
     series = _most_series(view)
     facts = series + _FACTS_BESIDE_SERIES + _FACTS_OF_AN_AXIS * len(view.columns)
+    facts += 2 * len(view.choice.mechanism.quantiles) if isinstance(view, QuantileRequest) else 0
     return {
         **view.described,
         **_special_entries(view),

@@ -16,10 +16,12 @@ from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.public.axis.quantiles import QuantileView, list_quantiles, quantiles_name
 from partita.public.file_entries import (
     QUERIES,
     Published,
     describe_columns,
+    describe_quantiles,
     describe_queries,
     describe_sums,
     describe_view,
@@ -47,6 +49,7 @@ from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, Choice, choose_queries, query_mechanisms
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
+from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.totals import KnotTotal
 from partita.trusted.mechanisms.viewed_boxes import ViewedBoxes
@@ -396,6 +399,52 @@ class BoxRequest(CountRequest[Points]):
             columns=self.columns,
             domains=self.domains,
             boxes=self.mechanism.release(counted),
+            mechanism=self.choice.name,
+            why=self.why,
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class QuantileRequest(ViewRequest[ColumnCounts]):
+    """Quantiles of one column, and nothing else: no counts, no special cells."""
+
+    choice: Choice[QuantileSelection]
+
+    @property
+    def error_of(self) -> str:
+        """Ranks."""
+        return "the rank of a quantile, in rows"
+
+    @property
+    def name(self) -> str:
+        """The column, and that these are quantiles."""
+        return quantiles_name(self.columns[0])
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The quantiles, the column and its domain in words that JSON can write."""
+        return describe_quantiles(self.columns[0], self.domains[0], self.choice.mechanism.quantiles)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """Which quantiles there would be, and how far off their ranks could be for any data."""
+        made = self.choice.mechanism
+        most = max(made.bound_ranks(0.05))
+        return (
+            f"Quantiles {list_quantiles(made.quantiles)} alone: with a probability of 95% none misses its "
+            f"rank by more than {most:,.0f} rows, whatever the data.",
+        )
+
+    def counted(self, rows: Tally) -> ColumnCounts:
+        """How many rows are in each cell of the column."""
+        return rows.column(self.columns[0])
+
+    def release(self, counted: ColumnCounts) -> QuantileView:
+        """The quantiles of the rows that have a value; special cells are not looked at."""
+        return QuantileView(
+            column=self.columns[0],
+            domain=self.domains[0],
+            selected=self.choice.mechanism.release(counted.histogram),
             mechanism=self.choice.name,
             why=self.why,
         )

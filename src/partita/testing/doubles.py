@@ -59,6 +59,14 @@ class ZeroNoise:
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         return int(np.argmax(np.asarray(scores)))
 
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        """The first candidate of the first run that none is better than."""
+        return sum(np.asarray(lengths).tolist()[: int(np.argmax(np.asarray(scores)))])
+
+    def integers_below(self, bound: int, count: int) -> Ints:
+        """The middle, so that a tag is not at the end of its cell."""
+        return np.full(count, bound // 2, np.int64)
+
 
 class _ZeroPositions:
     def run(self, level: int, length: int) -> int | None:
@@ -115,6 +123,13 @@ class RecordingNoise:
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         self.scales.append(scale)
         return self.noise.exponential(scores, scale)
+
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        self.scales.append(scale)
+        return self.noise.permute_and_flip(scores, lengths, scale)
+
+    def integers_below(self, bound: int, count: int) -> Ints:
+        return self.noise.integers_below(bound, count)
 
 
 # Tiny universes: all data sets over them, and all pairs of neighbours.

@@ -12,6 +12,7 @@ the noises differ by x - x' at each look, and the loss on this outcome is at mos
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -71,6 +72,7 @@ class _AdditiveOnly:
         raise CouplingBroken("only additive noise can be coupled; enumerate this mechanism instead")
 
     draw = first_success = segments = bernoulli = categorical = exponential = _refuse
+    permute_and_flip = integers_below = _refuse
 
 
 @dataclass
@@ -436,6 +438,55 @@ class RationalNoise:
         ratio = self.base ** self.ratio_power(scale)
         best = max(np.asarray(scores).tolist())
         return self.categorical([ratio ** (best - score) for score in np.asarray(scores).tolist()])
+
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        ratio, listed = self.base ** self.ratio_power(scale), spell_out(scores, lengths)
+        return self.branches.choose(list(enumerate(flip_law(listed, lambda gap: ratio**gap))))
+
+    def integers_below(self, bound: int, count: int) -> Ints:
+        even = [(value, Fraction(1, bound)) for value in range(bound)]
+        return np.array([self.branches.choose(even) for _ in range(count)], np.int64)
+
+
+def spell_out(scores: ArrayLike, lengths: ArrayLike) -> list[int]:
+    """The score of every candidate, run by run.
+
+    >>> spell_out([0, -1], [2, 1])
+    [0, 0, -1]
+    """
+    pairs = zip(np.asarray(scores).tolist(), np.asarray(lengths).tolist(), strict=True)
+    return [score for score, length in pairs for _ in range(length)]
+
+
+def flip_law(scores: Sequence[int], accept: Callable[[int], Any]) -> list[Any]:
+    """The chance of each candidate under permute-and-flip; `accept(g)` that of one that is g below the best.
+
+    A candidate that comes at time s is chosen if it is accepted and none before it is: the integral of
+    p prod(1 - s p') over the others, a polynomial in s. Rationals give rationals, enclosures enclosures.
+
+    >>> flip_law([3, 2], lambda gap: Fraction(1, 2) ** gap)
+    [Fraction(3, 4), Fraction(1, 4)]
+    """
+    best, numbers = max(scores), Counter(scores)
+    accepted = {score: accept(best - score) for score in numbers}
+    chances = {score: accepted[score] * _integrate(_others(numbers, accepted, score)) for score in numbers}
+    return [chances[score] for score in scores]
+
+
+def _others(numbers: Mapping[int, int], accepted: Mapping[int, Any], one: int) -> list[Any]:
+    """The coefficients of the product of 1 - s p over all candidates but one."""
+    none = 0 * accepted[one]
+    product = [none + 1]
+    for score, number in numbers.items():
+        for _ in range(number - (score == one)):
+            shifted = [none, *product]
+            product = [a - accepted[score] * b for a, b in zip([*product, none], shifted, strict=True)]
+    return product
+
+
+def _integrate(coefficients: Sequence[Any]) -> Any:
+    """Over s from 0 to 1."""
+    return sum((each / (power + 1) for power, each in enumerate(coefficients)), 0 * coefficients[0])
 
 
 class _RationalPositions:

@@ -29,6 +29,7 @@ from partita.domain.base import Domain
 from partita.public.file import encode
 from partita.publish.publish import publish
 from partita.testing.doubles import EndlessTape, tape_noise
+from partita.testing.laws import flip_law, spell_out
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.laws import enclose, precision
 from partita.trusted.noise.system import SYSTEM
@@ -44,7 +45,7 @@ _BITS: Final = 256  # of enclosures; far more than TOLERANCE needs
 _DAY: Final = "2000-01-01"
 _NAMES: Final = (
     "session", "add", "draw", "first_success", "segments", "bernoulli", "categorical", "exponential",
-    "discrete_laplace", "discrete_laplace_units", "geometric",
+    "permute_and_flip", "integers_below", "discrete_laplace", "discrete_laplace_units", "geometric",
 )  # fmt: skip
 _REPLACING = threading.RLock()
 
@@ -219,6 +220,22 @@ class _Selection:
 
 
 @dataclass
+class _Flip(_Selection):
+    """One choice by scores with permute-and-flip; every candidate has its score."""
+
+    def loss(self) -> tuple[Fraction, Callable[[], arb] | None]:
+        """The chances of the chosen one under both."""
+        if (self.secret == self.other).all():
+            return Fraction(0), None
+        return Fraction(0), lambda: self._log_chance(self.secret) - self._log_chance(self.other)
+
+    def _log_chance(self, scores: Any) -> arb:
+        law = flip_law(scores.tolist(), lambda gap: enclose(-gap / self.scale).exp())
+        chance: arb = law[self.chosen]
+        return chance.log()
+
+
+@dataclass
 class _Segment:
     """One segment: the noise of its threshold is hidden, and the position that seals it is released.
 
@@ -275,6 +292,7 @@ class _Replaying:
         raise ReplayBroken("a draw of this kind cannot be replayed")
 
     bernoulli = categorical = discrete_laplace = discrete_laplace_units = geometric = _refuse
+    integers_below = _refuse
 
 
 class _First(_Replaying):
@@ -311,6 +329,14 @@ class _First(_Replaying):
         if known is not None and known.secret.size == secret.size:
             chosen = int(np.argmax((self._toward * (known.secret - known.other)).astype(np.int64)))
         self.looks.append(_Selection(secret, Fraction(scale), chosen))
+        return chosen
+
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        secret, known = _flat(spell_out(scores, lengths)), self._known(_Flip)
+        chosen = int(self._tape.take(1)[0]) % int(secret.size)
+        if known is not None and known.secret.size == secret.size:
+            chosen = int(np.argmax((self._toward * (known.secret - known.other)).astype(np.int64)))
+        self.looks.append(_Flip(secret, Fraction(scale), chosen))
         return chosen
 
     def draw(self, law: Law, scale: Fraction) -> int:
@@ -376,8 +402,14 @@ class _Second(_Replaying):
         return _reshape_like(look.noisy, x)
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
-        look: _Selection = self._next(_Selection)
-        look.other = _flat(scores)
+        return self._again(_Selection, _flat(scores), scale)
+
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        return self._again(_Flip, _flat(spell_out(scores, lengths)), scale)
+
+    def _again(self, kind: type[_Selection], scores: Any, scale: Fraction) -> int:
+        look: _Selection = self._next(kind)
+        look.other = scores
         if look.other.size != look.secret.size or look.scale != Fraction(scale):
             raise ReplayBroken("candidates or scales depend on the data")
         chosen: int = look.chosen

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partita.public.file import FORMAT, encode, save, unpack
-from partita.public.file_entries import NUMBERS, SEVERAL, VERSION
+from partita.public.file_entries import NUMBERS, SELECTED, SEVERAL, VERSION
 
 from .specimens import release
 
@@ -50,4 +50,4 @@ def test_every_entry_is_on_the_page() -> None:
     assert missing == set()
     assert f'`"{FORMAT}"`' in PAGE
     versions = f"`{VERSION}`, or `{SEVERAL}` if a view has several columns, or `{NUMBERS}` if a view has sums"
-    assert f"| `version` | {versions} or answers to queries |" in PAGE
+    assert f"| `version` | {versions} or answers to queries, or `{SELECTED}` if a view has" in PAGE

@@ -55,7 +55,7 @@ VIEW = ("views", 0)
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 4, "needs a newer Partita"),
+        (("version",), 5, "needs a newer Partita"),
         (("version",), 3, "must be of version 3 if a view has sums or answers"),
         (("version",), 2, "else of 2 if one has several columns, else of 1"),
         (("version",), "1", "needs a newer Partita"),

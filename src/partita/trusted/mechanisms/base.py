@@ -265,6 +265,12 @@ class PartNoise:
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         return self.whole.exponential(scores, scale)
 
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        return self.whole.permute_and_flip(scores, lengths, scale)
+
+    def integers_below(self, bound: int, count: int) -> Ints:
+        return self.whole.integers_below(bound, count)
+
 
 def noise_elsewhere(noise: Noise) -> SystemNoise:
     """The noise that another machine draws in place of this one: the system's, with a key from there.

@@ -25,10 +25,12 @@ from typing import (
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
+from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter
 from partita.guarantee import Neighbors, Unit
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
+from partita.public.axis.quantiles import QuantileRelease
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.plain_view import MOST_POSITIONS
 from partita.public.queries.queries import Queries, Universe
@@ -38,6 +40,7 @@ from partita.public.sums.totals import KnotTotalRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.trusted.mechanisms.base import AxisMechanism, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
+from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 
 Chosen = TypeVar("Chosen", covariant=True)
@@ -115,6 +118,12 @@ def mean_mechanisms() -> Mapping[str, type[Any]]:
     return _find_mechanisms({"keys", "value"}, GroupMeansRelease)
 
 
+@cache
+def quantile_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that releases quantiles of an axis and nothing else, by the name users know."""
+    return _find_mechanisms({"size"}, QuantileRelease)
+
+
 def sum_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases sums; which is used follows from the keys, but for totals and means."""
     return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
@@ -132,6 +141,22 @@ def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -
     else:
         name, why = _find_best(domain, known, common)
     return Choice(name, why, _make_axis(known[name], name, domain, common))
+
+
+def choose_quantiles(
+    domain: Domain, *, mechanism: str, quantiles: object, **common: Unpack[Common]
+) -> Choice[QuantileSelection]:
+    """The mechanism of this name for quantiles of a column, and nothing else.
+
+    Round values are told by what a cell stands for: whole numbers, or multiples of the step.
+    """
+    if isinstance(domain, Category):
+        raise _unsuited(mechanism, "must suit a column of categories, which has no quantiles")
+    kind = quantile_mechanisms()[_check_known(mechanism, quantile_mechanisms())]
+    first = domain.low if isinstance(domain, Integer) else 0
+    offset = int(domain.low / domain.step) if isinstance(domain, Real) else first
+    made = kind(size=domain.size, quantiles=quantiles, offset=offset, **common)
+    return Choice(mechanism, BY_NAME, cast(QuantileSelection, made))
 
 
 def choose_boxes(
@@ -207,12 +232,13 @@ def check_name(
     """Raise InvalidParameter unless the mechanism exists and suits a view, queries, totals or means."""
     if mechanism == AUTO:
         return
-    suiting = [box_mechanisms() if width > 1 else axis_mechanisms() for width in widths]
+    alone = {**axis_mechanisms(), **quantile_mechanisms()}
+    suiting = [box_mechanisms() if width > 1 else alone for width in widths]
     suiting += [query_mechanisms()] if queries else []
     suiting += [total_mechanisms()] if totals else []
     suiting += [mean_mechanisms()] if means else []
-    several = (axis_mechanisms, box_mechanisms, query_mechanisms, total_mechanisms, mean_mechanisms)
-    every = {name: each for found in several for name, each in found().items()}
+    several = (box_mechanisms(), query_mechanisms(), total_mechanisms(), mean_mechanisms())
+    every = {name: each for found in (alone, *several) for name, each in found.items()}
     name = _check_known(mechanism, every)
     if any(name in known for known in suiting):
         return

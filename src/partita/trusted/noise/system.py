@@ -20,6 +20,7 @@ from partita.arrays import Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check, check_data
 from partita.numbers import check_choice, integer, rational
 from partita.trusted.noise import laws
+from partita.trusted.noise.flips import choose_run
 from partita.trusted.noise.hazard import MARGIN, FirstSuccess, Law, Sweep, hazard
 from partita.trusted.noise.laws import (
     Exact,
@@ -84,6 +85,12 @@ class Noise(Protocol):
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         """i with probability exactly proportional to exp(scores[i] / scale)."""
 
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: Fraction) -> int:
+        """A place among lengths[0] candidates of scores[0], then lengths[1] of scores[1], and so on."""
+
+    def integers_below(self, bound: int, count: int) -> Ints:
+        """`count` integers, each uniform among 0, ..., bound-1."""
+
 
 def support(weights: Sequence[int | Fraction]) -> tuple[list[int], list[Fraction]]:
     """The indices of positive weights and these weights; there must be one."""
@@ -142,6 +149,7 @@ Path: TypeAlias = Literal["auto", "exact", "numpy", "compiled"]
 SMALLEST_SCALE: Final = Fraction(1, 2**20)
 LARGEST_SCALE: Final = Fraction(2**62)
 _LARGEST_INT64_SCALE: Final = 2**50
+_LARGEST_SUM: Final = 2.0**62  # a sum in floats below this is right to a millionth of it
 _INT64: Final = np.iinfo(np.int64)
 _SECURE: Final = (Words, KernelWords)
 
@@ -261,6 +269,25 @@ class SystemNoise:
         candidates = softmax.candidates(softmax.level(Uniform(source)))
         return int(candidates[Uniform(source).integer_below(candidates.size)])
 
+    def permute_and_flip(self, scores: ArrayLike, lengths: ArrayLike, scale: object) -> int:
+        """A place among lengths[0] candidates of scores[0], then lengths[1] of scores[1], and so on.
+
+        Candidates are taken in a random order, each is accepted with probability exactly
+        exp((its score - best score) / scale), and the first that is accepted is chosen [MS20, Alg 1].
+        """
+        exact, sizes = _scale(scale), _integers_of(lengths, "lengths").ravel()
+        values = _integers_of(scores, "scores").ravel()
+        fix = "pass a positive length for each score"
+        check_data(values.shape == sizes.shape, "lengths", "must be as many as scores", fix=fix)
+        check_data(not sizes.size or sizes.min() > 0, "lengths", "must be positive", fix=fix)
+        source = self._words()
+        run = choose_run(values, sizes, exact, source, fast=self._path != "exact")
+        return _sum_of(sizes[:run]) + Uniform(source).integer_below(int(sizes[run]))
+
+    def integers_below(self, bound: int, count: int) -> Ints:
+        """`count` integers, each uniform among 0, ..., bound-1, for a bound of at most 2^63."""
+        return laws.integers_below(self._words(), bound, integer(count, "count", low=0))
+
     def _compiled(self, count: int, large: int) -> bool:
         return self._path == "compiled" or (self._path == "auto" and laws.worthwhile(count, large=large))
 
@@ -298,6 +325,13 @@ class _Session(SystemNoise):
     def session(self) -> SystemNoise:
         """A session within a release continues with its source."""
         return self
+
+
+def _sum_of(sizes: IntegerArray) -> int:
+    """The sum as a Python int: of 64 bits at a time where it fits, else number by number."""
+    if sizes.dtype == object:
+        return sum(sizes.tolist())
+    return int(sizes.sum()) if float(sizes.sum(dtype=np.float64)) < _LARGEST_SUM else sum(sizes.tolist())
 
 
 def _assemble(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:

@@ -1,0 +1,274 @@
+"""Quantiles alone: exact without noise, bounds that hold, one answer from a file, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.errors import InvalidParameter, InvalidRelease
+from partita.public.axis.base import Parts
+from partita.public.axis.quantiles import (
+    Copies,
+    QuantileRelease,
+    bound_ties,
+    learn_copies,
+    list_divisors,
+    plan_levels,
+    share_levels,
+)
+from partita.public.file import decode, encode
+from partita.testing import EndlessTape, Scattered, ZeroNoise, check_mechanism, tape_noise
+from partita.trusted.mechanisms.quantiles import QuantileSelection
+from partita.trusted.secret import Histogram
+
+SCHEMA = {"salary": pt.Integer(0, 10**5)}
+DECILES = [Fraction(k, 10) for k in range(1, 10)]
+
+
+def _column(seed: int = 0, rows: int = 2000, size: int = 10**5) -> Histogram:
+    drawn = np.random.default_rng(seed)
+    return Histogram.from_cells(
+        np.clip(drawn.normal(size / 2, size / 9, rows), 0, size - 1).astype(np.uint64), size=size
+    )
+
+
+def _missed(column: Histogram, cells: Any, quantiles: Any) -> list[float]:
+    """Rows between each cell and its rank."""
+    upto = np.concatenate([[0], np.cumsum(column.counts)])
+    below = upto[np.searchsorted(column.cells, cells, "left")]
+    most = upto[np.searchsorted(column.cells, cells, "right")]
+    ranks = [float(each) * column.total for each in quantiles]
+    return [max(0.0, b - rank, rank - u) for b, u, rank in zip(below, most, ranks, strict=True)]
+
+
+def test_the_mechanism_passes_all_checks() -> None:
+    """Frozen, documented, noise by its bound, bad input refused before any draw."""
+    check_mechanism(QuantileSelection)
+
+
+@pytest.mark.parametrize("quantiles", ["1/2", "1/7", 2, 9, 40])
+def test_without_noise_ranks_are_met(quantiles: Any) -> None:
+    """One quantile misses nothing, several half a row on each level."""
+    column, mechanism = _column(), QuantileSelection(size=10**5, epsilon=1, quantiles=quantiles)
+    released = mechanism.release(column, noise=ZeroNoise())
+
+    missed = _missed(column, released.cells, mechanism.quantiles)
+
+    assert max(missed) <= (0 if len(missed) == 1 else len(mechanism.levels))
+    assert released.guarantee is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 2**40, 2**63, 2**64])
+@pytest.mark.parametrize("quantiles", ["2/5", 3])
+def test_every_size_and_every_column_is_answered(size: int, quantiles: Any) -> None:
+    """Empty columns, one row at an end, a heap; cells lie in the column and in order."""
+    mechanism = QuantileSelection(size=size, epsilon=1, quantiles=quantiles, interval=True)
+    for cells in ([], [0], [size - 1], [size // 2] * 50):
+        released = mechanism.release(Histogram.from_cells(np.array(cells, np.uint64), size=size))
+        found = [int(each) for each in released.cells]
+        assert found == sorted(found)
+        assert 0 <= found[0] <= found[-1] < size
+        for place, (low, high) in enumerate(zip(released.ends[::2], released.ends[1::2], strict=True)):
+            assert int(low) <= found[place] <= int(high) < size
+
+
+def test_a_release_is_the_same_on_the_same_tape_wherever_the_counts_are() -> None:
+    """Counts in shards on other machines are brought together first."""
+    column, mechanism = _column(rows=300), QuantileSelection(size=10**5, epsilon=1, quantiles=9)
+    found = [
+        mechanism.release(data, noise=tape_noise(EndlessTape(5))).cells.tolist()
+        for data in (column, Scattered(column, shards=3))
+    ]
+
+    assert found[0] == found[1]
+
+
+def test_ranks_keep_their_bounds() -> None:
+    """Forty columns and heaps: none of 400 ranks is off by more than its bound at 5%."""
+    for seed in range(20):
+        heap = Histogram.from_cells(np.full(200, 17, np.uint64), size=10**5)
+        for column in (_column(seed, rows=300), heap):
+            for quantiles in ("1/2", 9):
+                mechanism = QuantileSelection(size=10**5, epsilon=1, quantiles=quantiles)
+                released = mechanism.release(column, noise=tape_noise(EndlessTape((seed, str(quantiles)))))
+                missed = _missed(column, released.cells, mechanism.quantiles)
+                assert all(miss <= released.reach(k, 0.05) for k, miss in enumerate(missed))
+
+
+def test_bought_intervals_hold_the_true_quantile() -> None:
+    """In 60 of 60 columns; 57 are promised."""
+    held = 0
+    for seed in range(60):
+        column = (
+            _column(seed, rows=500)
+            if seed % 2
+            else Histogram.from_cells(np.full(90, seed, np.uint64), size=10**5)
+        )
+        mechanism = QuantileSelection(size=10**5, epsilon=1, interval=True)
+        released = mechanism.release(column, noise=tape_noise(EndlessTape(seed)))
+        ordered = np.repeat(column.cells, column.counts)
+        low, high = released.interval(0) or (0, 0)
+        held += low <= int(ordered[(ordered.size - 1) // 2]) <= high
+
+    assert held >= 57
+
+
+def test_levels_share_epsilon_exactly() -> None:
+    """Shares are fractions that add up to one, and a row is between the ends of one node of a level."""
+    for quantiles in ([Fraction(1, 2)], DECILES, [Fraction(1, 100), Fraction(1, 50), Fraction(99, 100)]):
+        levels = plan_levels(quantiles)
+        assert sum(share_levels(levels)) == 1
+        assert sorted(node.number for nodes in levels for node in nodes) == list(range(len(quantiles)))
+        for nodes in levels:
+            ends = [(node.left, node.right) for node in nodes]
+            assert all(a[1] <= b[0] for a, b in pairwise(ends))
+
+
+@pytest.mark.parametrize("offset", [0, 3, -7, 2**70])
+def test_copies_before_a_cell_are_those_of_all_cells_before(offset: int) -> None:
+    """The sum in closed form is the sum one by one, and every copy finds its cell."""
+    copies = Copies(57, offset, (1, 5, 10), (1, 4, 2))
+    each = [(1, 4, 2)[2 if (offset + v) % 10 == 0 else 1 if (offset + v) % 5 == 0 else 0] for v in range(57)]
+
+    assert [int(copies.before(v)) for v in range(58)] == [sum(each[:v]) for v in range(58)]
+    assert [copies.cell(y) for y in range(copies.total)] == [v for v in range(57) for _ in range(each[v])]
+    assert copies.classes(np.arange(57)).tolist() == [{1: 0, 4: 1, 2: 2}[number] for number in each]
+
+
+def test_round_values_get_copies_and_smooth_ones_do_not() -> None:
+    """Eight in ten rows at multiples of 1,000, or none that is rounder than chance."""
+    divisors = list_divisors(10**5)
+    shares = [1 / a - 1 / b for a, b in zip(divisors, [*divisors[1:], np.inf], strict=True)]
+    smooth = [round(10**6 * share) for share in shares]
+    heaped = [
+        count + (4 * 10**6 if divisor == 1000 else 0) for count, divisor in zip(smooth, divisors, strict=True)
+    ]
+
+    assert set(learn_copies(smooth, Fraction(50), 10**5, 0).copies) == {1}
+    learned = dict(zip(divisors, learn_copies(heaped, Fraction(50), 10**5, 0).copies, strict=True))
+    assert (learned[1], learned[100]) == (1, 1)
+    assert learned[1000] > 1000
+
+
+def test_ties_of_places_are_rare() -> None:
+    """Half of nine rows at a failure probability of one in a million, for 2^28 rows in a cell."""
+    assert bound_ties(0.05) <= 4
+    assert bound_ties(1e-6) <= 4.5
+
+
+def test_a_file_gives_the_same_answers(tmp_path: Path) -> None:
+    """Value, rank, guarantee and report; of a file of version 4."""
+    release = pt.publish({"salary": list(range(1000))}, SCHEMA, epsilon=1, mechanism="quantiles", quantiles=9)
+    release.save(tmp_path / "deciles")
+    loaded = pt.load(tmp_path / "deciles")
+
+    one, other = release.quantile("salary", DECILES), loaded.quantile("salary", DECILES)
+    assert [str(each) for each in one] == [str(each) for each in other]
+    assert str(one[4]).startswith("rank 50% ± ")
+    assert loaded.guarantee == release.guarantee
+    assert loaded.report() == release.report()
+
+
+@pytest.mark.parametrize(
+    ("facts", "series"),
+    [
+        ({"quantiles": ["1/2", "1/4"]}, {}),
+        ({"quantiles": []}, {}),
+        ({"rates": ["1", "1"]}, {}),
+        ({"rates": ["-1"]}, {}),
+        ({"rates": ["1/99999999999999999999999999"]}, {}),
+        ({"offset": "1/2"}, {}),
+        ({"look": "1"}, {}),
+        ({"side": "1"}, {}),
+        ({"size": 3}, {}),
+        ({}, {"cells": np.array([7, 7], np.uint64)}),
+        ({}, {"cells": np.array([2**63], np.uint64)}),
+        ({}, {"rounds": np.array([1])}),
+        ({}, {"ends": np.array([1], np.uint64)}),
+    ],
+)
+def test_hostile_parts_are_refused(facts: Any, series: Any) -> None:
+    """Whatever a file says, quantiles ascend, rates are those of noise, and cells lie in the column."""
+    parts = QuantileSelection(size=10, epsilon=1).release(Histogram.dense([5] * 10)).parts()
+    assert QuantileRelease.from_parts(parts, None).parts().digest == parts.digest
+    if facts == {"size": 3}:
+        parts = Parts(parts.facts, {**parts.series, "cells": np.array([5], np.uint64)})
+
+    with pytest.raises(InvalidRelease):
+        QuantileRelease.from_parts(Parts({**parts.facts, **facts}, {**parts.series, **series}), None)
+
+
+def test_a_release_that_spends_more_than_it_promises_is_refused() -> None:
+    """The rates in a file must be within its guarantee."""
+    from dataclasses import replace
+
+    release = pt.publish({"salary": [1, 2]}, SCHEMA, epsilon=1, mechanism="quantiles")
+    (view,) = release.quantiles
+    louder = replace(view, selected=replace(view.selected, rates=(Fraction(2),)))
+
+    with pytest.raises(InvalidRelease, match="noise that is promised"):
+        replace(release, quantiles=(louder,))
+    assert decode(encode(release)).quantiles[0].selected.rates == (Fraction(1),)
+
+
+def test_other_questions_are_refused_by_name() -> None:
+    """The error says which quantiles were released."""
+    release = pt.publish({"salary": [1, 2]}, SCHEMA, epsilon=1, mechanism="quantiles")
+
+    with pytest.raises(InvalidParameter, match="released: 1/2"):
+        release.quantile("salary", 0.25)
+    for ask in (
+        release.count,
+        release.error,
+        lambda: release.cdf("salary"),
+        lambda: release.histogram("salary"),
+    ):
+        with pytest.raises(InvalidParameter, match="1/2 of 'salary'"):
+            ask()
+    with pytest.raises(InvalidParameter, match="without conditions"):
+        release.quantile("salary", 0.5, salary=(0, 5))
+
+
+@pytest.mark.parametrize(
+    "quantiles", [0, -1, 1000, [], "0", "1", ["1/2", 0.5], "1/1000003", [None], True, {}]
+)
+def test_shares_outside_of_the_column_are_refused(quantiles: Any) -> None:
+    """Before a row is read."""
+    with pytest.raises(InvalidParameter) as error:
+        pt.publish({}, SCHEMA, epsilon=1, mechanism="quantiles", quantiles=quantiles)
+
+    assert error.value.parameter == "quantiles"
+
+
+def test_quantiles_need_their_mechanism_and_an_order() -> None:
+    """A category has no quantiles, and counts have all of them anyway."""
+    with pytest.raises(InvalidParameter, match='pass mechanism="quantiles"'):
+        pt.publish({}, SCHEMA, epsilon=1, quantiles=9)
+    with pytest.raises(InvalidParameter, match="categories"):
+        pt.publish({}, {"town": pt.Category(["a"])}, epsilon=1, mechanism="quantiles")
+
+
+def test_a_plan_says_which_quantiles_and_how_well() -> None:
+    """Without any data."""
+    said = str(pt.plan(SCHEMA, epsilon=1, mechanism="quantiles", quantiles=3, rows=1000))
+
+    assert "Quantiles 1/4, 1/2, 3/4 alone" in said
+    assert "quantiles of salary" in said
+
+
+def test_an_answer_without_an_interval_says_so_by_the_domain() -> None:
+    """Value intervals are those of the domain unless they were bought; the rank is free."""
+    answer: Any = pt.publish({"salary": [5] * 99}, SCHEMA, epsilon=1, mechanism="quantiles").quantile(
+        "salary", 0.5
+    )
+
+    assert answer.interval() == answer.worst() == (0, 10**5)
+    assert answer.rank_interval() == (0.0, 1.0)
+    assert answer.rank_error(0.05) < answer.rank_error(0.01)
+    assert "rank 50%" in answer._repr_html_()
