@@ -20,6 +20,7 @@ from partita.public.file_entries import (
     NUMBERS,
     SEVERAL,
     VERSION,
+    WANTED,
     FileColumn,
     Published,
     Series,
@@ -43,6 +44,7 @@ from partita.public.release import Release
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View
+from partita.public.wants import parse_want
 from partita.public.workload.release import QueryView
 from partita.storage import FilePath, Temporary, check_path, new_file, read_file
 
@@ -55,6 +57,7 @@ FORMAT: Final = "partita release"
 
 _MOST_COLUMNS: Final = 2**12  # columns of numbers: a limit on hostile files
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
+_WANTS: Final = "wants"  # an entry of releases that were made for wants only
 _ORDER: Final = (View, BoxView), (SumView,), (QueryView,)
 """Views of counts stand first, which sums are cut by; then sums, then answers to queries."""
 
@@ -79,6 +82,8 @@ class Stored:
             "provenance": provenance_entries(release.provenance),
             "views": list[Json](views),
         }
+        if release.wants:
+            spec |= {_WANTS: [str(want) for want in release.wants], "version": WANTED}
         values = [column for _, parts in taken for column in _split(parts)]
         spec["checksum"] = checksum(spec, values)
         columns_of(spec)
@@ -99,6 +104,7 @@ class Stored:
                 queries=next(iter(queries), None),
                 guarantee=guarantee_from(self.spec["guarantee"]),
                 provenance=provenance_from(self.spec["provenance"]),
+                wants=tuple(parse_want(text(each)) for each in check_list(self.spec.get(_WANTS, []))),
             )
         except InvalidRelease:
             raise
@@ -142,12 +148,13 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
-    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS), "file", rule, fix=fix)
-    given = [entries(view) for view in check_list(entries(spec, _ENTRIES)["views"])]
+    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS, WANTED), "file", rule, fix=fix)
+    known = (*_ENTRIES, _WANTS) if spec["version"] == WANTED else _ENTRIES
+    given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
-    if spec["version"] != version_of(views):
+    if spec["version"] not in (WANTED, version_of(views)):
         raise refusal(
-            f"must be of version {NUMBERS} if a view has sums or answers, "
+            f"must be of version {WANTED} if it has wants, of {NUMBERS} if a view has sums or answers, "
             f"else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views

@@ -378,6 +378,8 @@ SEVERAL: Final = 2
 """The version of a file in which some view has several columns."""
 NUMBERS: Final = 3
 """The version of a file in which some view has sums, or answers to queries."""
+WANTED: Final = 4
+"""The version of a file of a release that was made for wants only."""
 
 EVERY_VIEW: Final = ("facts", "guarantee", "kind", "mechanism", "series", "why")
 """The entries that all views have."""

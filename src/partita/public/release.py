@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -48,6 +49,7 @@ from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
+from partita.public.wants import Want
 from partita.public.workload.release import QueryView
 
 MOST_ROWS: Final = 10**7
@@ -84,7 +86,8 @@ class Release:
 
     `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
     conditions on their keys. A table release has sums and means of all its columns of numbers. `answers` are
-    those to the queries that were published.
+    those to the queries that were published. `wants` are the statistics that the release was made for, if it
+    was made for just these.
     """
 
     views: tuple[AnyView, ...]
@@ -92,6 +95,7 @@ class Release:
     provenance: Provenance
     sums: tuple[SumView, ...] = ()
     queries: QueryView | None = None
+    wants: tuple[Want, ...] = ()
 
     def __post_init__(self) -> None:
         check_views(self.published, self.guarantee)
@@ -290,7 +294,7 @@ class Release:
         Conditions are on keys: `sum("salary", age=(30, 39))`.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).sum(conditions)
+        return self._find_sums(column, conditions).sum(conditions)
 
     def mean(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -300,21 +304,21 @@ class Release:
         Where there may be no such row at all it is not determinable, and says so.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).mean(conditions)
+        return self._find_sums(column, conditions).mean(conditions)
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).variance(conditions)
+        return self._find_sums(column, conditions).variance(conditions)
 
     def std(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self.summable, column, conditions).std(conditions)
+        return self._find_sums(column, conditions).std(conditions)
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
@@ -436,8 +440,25 @@ class Release:
 
     def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
-        self._check_counts()
-        return find_view(self._scaled, columns)
+        with self._explain_wants():
+            self._check_counts()
+            return find_view(self._scaled, columns)
+
+    def _find_sums(self, column: object, keys: Iterable[str]) -> SumView | TableSumView:
+        """The view of sums that answers about a column by these keys."""
+        with self._explain_wants():
+            return find_sum_view(self.summable, column, keys)
+
+    @contextmanager
+    def _explain_wants(self) -> Iterator[None]:
+        """Say what was wanted, where a release of just that cannot answer."""
+        try:
+            yield
+        except InvalidParameter as error:
+            if not self.wants:
+                raise
+            wanted = ", ".join(map(str, self.wants))
+            raise error.refixed(f"the release was made for just this: {wanted}") from None
 
     def _pair_basis(self, one: str, other: str) -> str:
         """What answers about two columns rest on; a view without a model has measured them."""
