@@ -301,7 +301,7 @@ class Request:
         drafts = draft_wants(wants, schema, guarantee)
         names, equal = [draft.name for draft in drafts], [Fraction(1)] * len(drafts)
         weights = checked_shares(shares, names, lambda: equal)
-        parts = share_by_error(drafts, weights)
+        parts = share_by_error(drafts, weights, guarantee.epsilon)
         requests = [draft.request(part) for draft, part in zip(drafts, parts, strict=True)]
         return replace(Request.of(requests, person), wants=wants)
 

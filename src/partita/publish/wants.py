@@ -79,15 +79,18 @@ def _request(
     return sum_request(declared, keys, share, guarantee, moments=moments)
 
 
-def share_by_error(drafts: Sequence[WantDraft], weights: Sequence[Fraction] | None) -> list[Fraction]:
+def share_by_error(
+    drafts: Sequence[WantDraft], weights: Sequence[Fraction], epsilon: Fraction
+) -> list[Fraction]:
     """The part of epsilon of each view: as its weight times the square of its predicted error, to the third.
 
     A view with a part p of epsilon errs by its predicted error over p, and this minimizes the weighted sum
-    of the squares. Shares are multiples of 1/10,000, and add up to one.
+    of the squares. Errors are predicted for an epsilon of at most one: beyond, integer noise vanishes faster
+    than that, and nobody needs the best shares. Shares are multiples of 1/10,000, and add up to one.
     """
-    errors = [_typical_error(draft.request(Fraction(1, len(drafts)))) for draft in drafts]
-    chosen = weights or [Fraction(1)] * len(drafts)
-    parts = [(float(w) * e**2) ** (1 / 3) for w, e in zip(chosen, errors, strict=True)]
+    equal = Fraction(1, len(drafts)) / max(epsilon, Fraction(1))
+    errors = [_typical_error(draft.request(equal)) for draft in drafts]
+    parts = [(float(w) * e**2) ** (1 / 3) for w, e in zip(weights, errors, strict=True)]
     shares = [Fraction(max(1, math.floor(part / sum(parts) * _UNITS)), _UNITS) for part in parts]
     return [1 - sum(shares[1:], Fraction(0)), *shares[1:]]
 
