@@ -73,7 +73,6 @@ from partita.public.queries.language import parse as parse
 from partita.public.queries.language import power as power
 from partita.public.queries.language import prefixes as prefixes
 from partita.public.queries.language import ranges as ranges
-from partita.public.queries.language import total as total
 from partita.public.queries.language import value as value
 from partita.public.queries.language import weights as weights
 from partita.public.queries.queries import Queries as Queries
@@ -94,6 +93,13 @@ from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
 from partita.public.sums.totals import KnotTotalRelease as KnotTotalRelease
 from partita.public.sums.view import SumView as SumView
 from partita.public.tables.graph import TableGraphRelease as TableGraphRelease
+from partita.public.wants import Want as Want
+from partita.public.wants import mean as mean
+from partita.public.wants import median as median
+from partita.public.wants import quantile as quantile
+from partita.public.wants import quantiles as quantiles
+from partita.public.wants import total as total
+from partita.public.wants import variance as variance
 from partita.public.workload.numerical import GlobalTruncationRelease as GlobalTruncationRelease
 from partita.public.workload.numerical import InstanceTruncationRelease as InstanceTruncationRelease
 from partita.public.workload.numerical import NormalizationRelease as NormalizationRelease

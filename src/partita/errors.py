@@ -59,6 +59,11 @@ class InvalidParameter(PartitaError, ValueError):
         self.rule = rule
         self.fix = fix
 
+    def refixed(self, fix: str) -> InvalidParameter:
+        """The same error with other advice, from somebody who knows more."""
+        self.args, self.fix = (f"{str(self).removesuffix(self.fix)}{fix}",), fix
+        return self
+
 
 class _RuleBroken(Exception):
     """Says what broke which rule and what to do; never what was in the data."""

@@ -57,6 +57,7 @@ class Spec:
     sums: Sequence[str] | None = None
     moments: Sequence[str] | None = None
     queries: Sequence[str] | None = None
+    wants: Sequence[str] | None = None
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     person: str | None = None
@@ -206,6 +207,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "sums": _names,
     "moments": _names,
     "queries": _names,
+    "wants": _names,
     "epsilon": positive_epsilon,
     "delta": lambda value: rational(value, "delta"),
     "contributions": lambda value: integer(value, "contributions", low=1),
@@ -387,6 +389,8 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--moment COLUMN", "the same, with variances; may be repeated", action="append")
     says = "answer these queries, for example 'ranges(age) * value(salary)'; may be repeated"
     parser.add("--queries QUERIES", says, action="append")
+    says = "publish just this statistic, for example 'median of salary'; may be repeated"
+    parser.add("--want STATISTIC", says, action="append")
     parser.add("--epsilon E", "what all views together may cost", type=epsilon)
     parser.add("--delta D", "a chance of failure that queries may have; default: none")
     parser.add("--person COLUMN", "the column of ids; default: a row is a person")
@@ -411,6 +415,7 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         "sums": options.sum or spec.sums,
         "moments": options.moment or spec.moments,
         "queries": options.queries or spec.queries,
+        "wants": options.want or spec.wants,
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
     schema = dict(spec.columns) | _parse_columns(options.column)
@@ -493,6 +498,7 @@ _RELEASE_TEMPLATE: Final = """
 # sums = ["salary"]             # sums and means of these columns, by the other columns of each view
 # moments = ["salary"]          # the same, with variances
 # queries = ["ranges(age) * value(salary)"]    # answers to exactly these queries
+# wants = ["median of salary", "mean of delay by dest"]    # just these statistics, and nothing else
 # delta = "1e-6"                # a chance of failure that the queries may have
 # person = "id"                 # the column that says whose row it is; without it, every row is a person
 # contributions = 1             # at most this many rows of a person count

@@ -22,6 +22,7 @@ from partita.public.file_entries import (
     SELECTED,
     SEVERAL,
     VERSION,
+    WANTED,
     FileColumn,
     Published,
     Series,
@@ -45,6 +46,7 @@ from partita.public.release import Release
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View
+from partita.public.wants import parse_want
 from partita.public.workload.release import QueryView
 from partita.storage import FilePath, Temporary, check_path, new_file, read_file
 
@@ -57,6 +59,7 @@ FORMAT: Final = "partita release"
 
 _MOST_COLUMNS: Final = 2**12  # columns of numbers: a limit on hostile files
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
+_WANTS: Final = "wants"  # an entry of releases that were made for wants only
 _ORDER: Final = (View, BoxView), (SumView,), (QueryView,), (QuantileView,)
 """Views of counts stand first, which sums are cut by; then sums, answers to queries, quantiles alone."""
 
@@ -81,6 +84,8 @@ class Stored:
             "provenance": provenance_entries(release.provenance),
             "views": list[Json](views),
         }
+        if release.wants:
+            spec |= {_WANTS: [str(want) for want in release.wants], "version": WANTED}
         values = [column for _, parts in taken for column in _split(parts)]
         spec["checksum"] = checksum(spec, values)
         columns_of(spec)
@@ -102,6 +107,7 @@ class Stored:
                 quantiles=quantiles,
                 guarantee=guarantee_from(self.spec["guarantee"]),
                 provenance=provenance_from(self.spec["provenance"]),
+                wants=tuple(parse_want(text(each)) for each in check_list(self.spec.get(_WANTS, []))),
             )
         except InvalidRelease:
             raise
@@ -147,13 +153,15 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
-    check_release(spec.get("version") in (VERSION, SEVERAL, NUMBERS, SELECTED), "file", rule, fix=fix)
-    given = [entries(view) for view in check_list(entries(spec, _ENTRIES)["views"])]
+    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED
+    check_release(spec.get("version") in versions, "file", rule, fix=fix)
+    known = (*_ENTRIES, _WANTS) if spec["version"] == WANTED else _ENTRIES
+    given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
-    if spec["version"] != version_of(views):
+    if spec["version"] not in (WANTED, version_of(views)):
         raise refusal(
-            f"must be of version {NUMBERS} if a view has sums or answers, "
-            f"of {SELECTED} if one has quantiles alone, "
+            f"must be of version {WANTED} if it has wants, of {SELECTED} if a view has quantiles alone, "
+            f"of {NUMBERS} if one has sums or answers, "
             f"else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views

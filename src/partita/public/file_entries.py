@@ -382,6 +382,8 @@ SEVERAL: Final = 2
 """The version of a file in which some view has several columns."""
 NUMBERS: Final = 3
 """The version of a file in which some view has sums, or answers to queries."""
+WANTED: Final = 5
+"""The version of a file of a release that was made for wants only."""
 
 SELECTED: Final = 4
 """The version of a file in which some view has quantiles alone."""

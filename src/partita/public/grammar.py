@@ -25,10 +25,10 @@ release.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Final, Literal, NamedTuple, NoReturn, final
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar, final
 
 from partita.errors import InvalidParameter, check
 from partita.numbers import check_probability, rational
@@ -170,14 +170,12 @@ def _join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+_MOST_QUANTILES: Final = 999  # of one column: more are a distribution, which ranges tell better
 _EXAMPLE: Final = "age between 30 and 39"
 
 
 def parse_question(text: str) -> questions.Question:
     """The question that `text` asks.
-
-    Of several forms that begin with the same word, the first that fits is taken. If none does, the error is
-    that of the form which fits furthest.
 
     >>> parse_question("count where age > 30 and age <= 39")["where"]
     {'age': Range(low='30', high='39', closed='right')}
@@ -187,17 +185,33 @@ def parse_question(text: str) -> questions.Question:
     partita.errors.InvalidParameter: question must go on with where or end at character 7, got 'wher'; \
 did you mean where?
     """
-    tokens = Tokens(text, example=f"count where {_EXAMPLE}")
-    forms = [(form, kind) for kind in questions.KINDS.values() for form in kind.parsed_forms]
-    word = tokens.expect(*dict.fromkeys(form.word for form, _ in forms), role="start with")
-    missed: list[tuple[int, InvalidParameter]] = []
-    for form, kind in forms:
-        if form.word == word:
-            tokens.restart(1, example=form.example)
-            try:
-                return _Reader(tokens).question(kind, form.pieces[1:])
-            except InvalidParameter as error:
-                missed.append((tokens.taken, error))
+    kind, arguments = parse_phrase(text, questions.KINDS.values(), example=f"count where {_EXAMPLE}")
+    return kind(**arguments)
+
+
+KindOf = TypeVar("KindOf", bound=questions.PhraseKind)
+
+
+def parse_phrase(text: str, kinds: Iterable[KindOf], *, example: str) -> tuple[KindOf, dict[str, Any]]:
+    """The kind of phrase that `text` is, and its arguments.
+
+    Of several forms that begin with the same word, the first that fits is taken. If none does, the error is
+    that of the form which fits furthest. A form may begin with a number.
+    """
+    tokens = Tokens(text, example=example)
+    forms = [(form, kind) for kind in kinds for form in kind.parsed_forms]
+    counted = [(form, kind) for form, kind in forms if isinstance(form.pieces[0], questions.Parameter)]
+    begins = [(form, kind) for form, kind in forms if form not in [each for each, _ in counted]]
+    if not (counted and tokens.token.kind == "word" and tokens.token.text.isdecimal()):
+        word = tokens.expect(*dict.fromkeys(form.word for form, _ in begins), role="start with")
+        counted = [(form, kind) for form, kind in begins if form.word == word]
+    start, missed = tokens.taken, list[tuple[int, InvalidParameter]]()
+    for form, kind in counted:
+        tokens.restart(start, example=form.example)
+        try:
+            return kind, _Reader(tokens).arguments(kind, form.pieces[start:])
+        except InvalidParameter as error:
+            missed.append((tokens.taken, error))
     raise max(missed, key=lambda each: each[0])[1]
 
 
@@ -219,15 +233,15 @@ class _Reader:
     def __init__(self, tokens: Tokens) -> None:
         self._text = tokens
 
-    def question(self, kind: questions.QuestionKind, pieces: Sequence[questions.Piece]) -> questions.Question:
-        """All that follows the first word, to the end of the text."""
+    def arguments(self, kind: questions.PhraseKind, pieces: Sequence[questions.Piece]) -> dict[str, Any]:
+        """All that these pieces say, to the end of the text."""
         arguments: dict[str, Any] = {}
         self._read(kind, pieces, arguments)
         self._text.end()
-        return kind(**arguments)
+        return arguments
 
     def _read(
-        self, kind: questions.QuestionKind, pieces: Sequence[questions.Piece], arguments: dict[str, Any]
+        self, kind: questions.PhraseKind, pieces: Sequence[questions.Piece], arguments: dict[str, Any]
     ) -> None:
         for place, piece in enumerate(pieces, 1):
             if isinstance(piece, str):
@@ -237,7 +251,7 @@ class _Reader:
             elif self._text.comes(piece.word, *_next_words(pieces[place:])):
                 self._read(kind, piece.pieces[1:], arguments)
 
-    def _argument(self, kind: questions.QuestionKind, parameter: questions.Parameter) -> dict[str, Any]:
+    def _argument(self, kind: questions.PhraseKind, parameter: questions.Parameter) -> dict[str, Any]:
         match parameter.type:
             case questions.Type.COLUMN:
                 return {parameter.name: self._column()}
@@ -249,6 +263,8 @@ class _Reader:
                 }
             case questions.Type.BINS:
                 return {parameter.name: self._number_of_bins()}
+            case questions.Type.NUMBER:
+                return {parameter.name: self._whole_number("a number", most=_MOST_QUANTILES)}
             case questions.Type.VALUES:
                 return {parameter.name: self._values()}
         found: list[questions.HalfSpaceText] = []
@@ -323,9 +339,12 @@ class _Reader:
     def _number_of_bins(self) -> int:
         from partita.public.results import MOST_BINS
 
-        token, text = self._text.token, self._text.value("a number of bins")
-        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_BINS:
-            self._text.refuse(token, f"have a number of bins from 1 to {MOST_BINS}")
+        return self._whole_number("a number of bins", most=MOST_BINS)
+
+    def _whole_number(self, role: str, *, most: int) -> int:
+        token, text = self._text.token, self._text.value(role)
+        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
+            self._text.refuse(token, f"have {role} from 1 to {most}")
         return int(text)
 
     def _values(self) -> tuple[str, ...]:

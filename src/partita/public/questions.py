@@ -43,6 +43,7 @@ class Type(Enum):
     COLUMN = auto()
     SHARE = auto()
     BINS = auto()
+    NUMBER = auto()
     VALUES = auto()
     CONDITIONS = auto()
     HALF_SPACE = auto()
@@ -118,36 +119,26 @@ class WrittenForm:
 Piece: TypeAlias = str | Parameter | WrittenForm
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class QuestionKind:
-    """A kind of question.
-
-    `forms` are the ways to write it, each with an example. `ask` calls the release, with the arguments as
-    keywords, and `result` says what becomes of the answer. `title` and `help` stand in the document of the
-    service.
-    """
+@dataclass(frozen=True, eq=False, repr=False)
+class PhraseKind:
+    """What can be written in the language: `forms` are the ways to write it, each with an example."""
 
     name: str
     forms: Mapping[str, str]
     parameters: tuple[Parameter, ...]
-    ask: Callable[..., Any]
-    result: Result
-    title: str
-    help: str
 
-    def __call__(self, **arguments: Any) -> Question:
-        """A question of this kind; what is left out has its default."""
+    def complete(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments; what is left out has its default."""
         given: dict[str, Any] = {}
         for each in self.parameters:
             if each.name in arguments or each.required:
                 given[each.name] = arguments[each.name]
             else:
                 given[each.name] = each.default(given) if callable(each.default) else each.default
-        return Question(self, given)
+        return given
 
     def __repr__(self) -> str:
-        return f"QuestionKind({self.name})"
+        return f"{type(self).__name__}({self.name})"
 
     def having(self, type_: Type) -> list[Parameter]:
         """Its parameters of a type."""
@@ -161,11 +152,29 @@ class QuestionKind:
 
 
 @final
-@dataclass(frozen=True)
-class Question:
-    """A question with all its arguments; `str` writes it as the grammar reads it."""
+@dataclass(frozen=True, eq=False, repr=False)
+class QuestionKind(PhraseKind):
+    """A kind of question.
 
-    kind: QuestionKind
+    `ask` calls the release, with the arguments as keywords, and `result` says what becomes of the answer.
+    `title` and `help` stand in the document of the service.
+    """
+
+    ask: Callable[..., Any]
+    result: Result
+    title: str
+    help: str
+
+    def __call__(self, **arguments: Any) -> Question:
+        """A question of this kind; what is left out has its default."""
+        return Question(self, self.complete(arguments))
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A kind with all its arguments; `str` writes it as the grammar reads it."""
+
+    kind: PhraseKind
     arguments: Mapping[str, Any]
 
     def __getitem__(self, parameter: str) -> Any:
@@ -196,7 +205,7 @@ class Question:
         """An argument as text; empty if there is none."""
         value = self[parameter.name]
         match parameter.type:
-            case Type.COLUMN:
+            case Type.COLUMN if value is not None:
                 return _word(value)
             case Type.VALUES:
                 return ", ".join(map(_word, value))
@@ -205,6 +214,14 @@ class Question:
                 return " and ".join([write_conditions(value)] * bool(value) + shapes)
             case _:
                 return "" if value is None else str(value)
+
+
+@final
+@dataclass(frozen=True)
+class Question(Phrase):
+    """A question with all its arguments."""
+
+    kind: QuestionKind
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -51,6 +52,7 @@ from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
+from partita.public.wants import Want
 from partita.public.workload.release import QueryView
 
 MOST_ROWS: Final = 10**7
@@ -88,7 +90,8 @@ class Release:
     `sum`, `mean`, `variance` and `std` are about columns that were published with `sums=` or `moments=`, by
     conditions on their keys. A table release has sums and means of all its columns of numbers. `answers` are
     those to the queries that were published. A column that was published with `mechanism="quantiles"` has
-    these quantiles, and answers no other question.
+    these quantiles, and answers no other question. `wants` are the statistics that the release was made for,
+    if it was made for just these.
     """
 
     views: tuple[AnyView, ...]
@@ -97,6 +100,7 @@ class Release:
     sums: tuple[SumView, ...] = ()
     queries: QueryView | None = None
     quantiles: tuple[QuantileView, ...] = ()
+    wants: tuple[Want, ...] = ()
 
     def __post_init__(self) -> None:
         check_views(self.published, self.guarantee)
@@ -302,7 +306,7 @@ class Release:
         Conditions are on keys: `sum("salary", age=(30, 39))`.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self, column, conditions).sum(conditions)
+        return self._find_sums(column, conditions, unless="means").sum(conditions)
 
     def mean(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -312,21 +316,21 @@ class Release:
         Where there may be no such row at all it is not determinable, and says so.
         """
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self, column, conditions).mean(conditions)
+        return self._find_sums(column, conditions, unless="totals").mean(conditions)
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self, column, conditions).variance(conditions)
+        return self._find_sums(column, conditions, unless="totals").variance(conditions)
 
     def std(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
-        return find_sum_view(self, column, conditions).std(conditions)
+        return self._find_sums(column, conditions, unless="totals").std(conditions)
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
@@ -449,8 +453,25 @@ class Release:
 
     def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
-        self._check_counts()
-        return find_view(self._scaled, columns)
+        with self._explain_wants():
+            self._check_counts()
+            return find_view(self._scaled, columns)
+
+    def _find_sums(self, column: object, keys: Iterable[str], *, unless: str) -> SumView | TableSumView:
+        """The view of sums that answers about a column by these keys; one of another statistic, if any."""
+        with self._explain_wants():
+            return find_sum_view(self, column, keys, unless=unless)
+
+    @contextmanager
+    def _explain_wants(self) -> Iterator[None]:
+        """Say what was wanted, where a release of just that cannot answer."""
+        try:
+            yield
+        except InvalidParameter as error:
+            if not self.wants:
+                raise
+            wanted = ", ".join(map(str, self.wants))
+            raise error.refixed(f"the release was made for just this: {wanted}") from None
 
     def _pair_basis(self, one: str, other: str) -> str:
         """What answers about two columns rest on; a view without a model has measured them."""
@@ -522,8 +543,13 @@ def _check_distinct(columns: tuple[str, ...], conditions: Where) -> None:
         check(not repeated, "column", rule, given=column, fix=fix)
 
 
-def find_sum_view(release: Release, column: object, keys: Iterable[str]) -> SumView | TableSumView:
-    """The view of sums of the column with the fewest keys that has all these keys; the first such."""
+def find_sum_view(
+    release: Release, column: object, keys: Iterable[str], *, unless: str
+) -> SumView | TableSumView:
+    """The view of sums of the column with the fewest keys that has all these keys; the first such.
+
+    A view of the statistic `unless` cannot answer, and is taken only if there is no other.
+    """
     of_column = [view for view in release.summable if view.column == column]
     if not of_column:
         _refuse_sum(release, column)
@@ -533,7 +559,8 @@ def find_sum_view(release: Release, column: object, keys: Iterable[str]) -> SumV
     rule = f"must name keys by which {column!r} was summed, and those are {there}"
     fix = f"ask by these, or publish with views=[({_join(needed)},), ...] and sums=[{column!r}]"
     check(fitting, "where", rule, given=", ".join(map(str, needed)), fix=fix)
-    return min(fitting, key=lambda view: len(view.keys))
+    suited = [view for view in fitting if view.statistic != unless] or fitting
+    return min(suited, key=lambda view: len(view.keys))
 
 
 def _refuse_sum(release: Release, column: object) -> NoReturn:

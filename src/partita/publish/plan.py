@@ -29,9 +29,10 @@ from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.plan import TableErrors
 from partita.public.views import BoxView, View
 from partita.publish.publish import count
-from partita.publish.request import Request, Shares, view_request
+from partita.publish.request import Request, Shares
 from partita.publish.trials import BoxTrial, ColumnTrial, SimulationTrial, TableTrial
-from partita.publish.views import ColumnRequest, CountRequest, Together, ViewRequest, Views
+from partita.publish.views import ColumnRequest, CountRequest, Together, ViewRequest, Views, view_request
+from partita.publish.wants import Wants
 from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.open import open_source
@@ -244,6 +245,7 @@ def plan(
     sums: Sequence[str] = (),
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
+    wants: Wants | str | None = None,
     delta: object = 0,
     person: str | None = None,
     contributions: int = 1,
@@ -273,6 +275,7 @@ def plan(
         sums=sums,
         moments=moments,
         queries=queries,
+        wants=wants,
         delta=delta,
         person=person,
         contributions=contributions,

@@ -35,6 +35,7 @@ from partita.public.queries.queries import Queries, Universe
 from partita.public.release import Release
 from partita.publish.request import Request, Shares, bound_by, check_fits_in_file, checked_schema, unit_by
 from partita.publish.views import Together, Views
+from partita.publish.wants import Wants
 from partita.storage import Temporary, check_path
 from partita.trusted.mechanisms.catalogue import AUTO
 from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
@@ -63,6 +64,7 @@ def publish(
     sums: Sequence[str] = (),
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
+    wants: Wants | str | None = None,
     delta: object = 0,
     ledger: LedgerPlace | None = None,
     dataset: str | None = None,
@@ -86,6 +88,8 @@ def publish(
     - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
     - `queries` are answered all at once, and may spend `delta`; nothing else is published beside them
       without `by` or `views`.
+    - `wants` are the statistics that are published, each by the best mechanism for it, and nothing else is:
+      `wants=["median of salary", "mean of delay by dest"]`.
     - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
       the guarantee is about persons. Without it the guarantee is about rows.
     - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
@@ -112,6 +116,7 @@ def publish(
         sums=sums,
         moments=moments,
         queries=queries,
+        wants=wants,
         delta=delta,
         person=person,
         contributions=contributions,
@@ -250,6 +255,7 @@ def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Re
         queries=queries,
         quantiles=quantiles,
         guarantee=request.guarantee if secure else None,
+        wants=request.wants,
         provenance=provenance,
     )
 

@@ -24,8 +24,8 @@ from partita.public.queries.queries import Queries
 from partita.public.release import Release
 from partita.public.sums.view import sum_name
 from partita.public.views import find_view
+from partita.public.wants import Want
 from partita.publish.views import (
-    BoxRequest,
     ColumnRequest,
     CountRequest,
     QuantileRequest,
@@ -39,20 +39,16 @@ from partita.publish.views import (
     checked_sums,
     checked_together,
     checked_views,
-    facts_of,
     query_request,
     sum_request,
     sum_views,
+    view_request,
 )
+from partita.publish.wants import Wants, checked_wants, draft_wants, share_by_error
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
     ROWS,
-    axis_mechanisms,
-    box_mechanisms,
     check_name,
-    choose,
-    choose_boxes,
-    choose_quantiles,
     mean_mechanisms,
     quantile_mechanisms,
     total_mechanisms,
@@ -63,7 +59,6 @@ from partita.trusted.mechanisms.graph import TableGraph
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
 """A weight for each view: by its name or its tuple of columns, or in the order of the views."""
 
-_MEDIAN: Final = "1/2"  # of a column whose quantiles are asked for, without saying which
 _QUARTERS: Final = 4  # weights are rounded to quarters: readable, and predictions are no more exact
 _HEAVIEST: Final = 4  # times the weight of counts: beyond that, counts would suffer for a prediction
 
@@ -233,35 +228,6 @@ class Drafts:
         return weight_beside(request.predicted_error, find_view(counts, request.keys).predicted_error)
 
 
-def view_request(
-    schema: Schema,
-    share: Fraction,
-    guarantee: Guarantee,
-    mechanism: str,
-    together: Sequence[tuple[str, ...]] = (),
-    *,
-    quantiles: object = None,
-) -> AnyRequest:
-    """A view of counts of these columns that gets this share of a guarantee.
-
-    A mechanism for one column is not meant for views of several, nor the other way round: there the
-    choice is free.
-    """
-    columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
-    if len(columns) > 1:
-        named = mechanism if mechanism in box_mechanisms() else AUTO
-        sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
-        boxes = choose_boxes(domains, mechanism=named, together=sets, **facts)
-        return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
-    if mechanism in quantile_mechanisms():
-        shares = _MEDIAN if quantiles is None else quantiles
-        selected = choose_quantiles(domains[0], mechanism=mechanism, quantiles=shares, **facts)
-        return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
-    named = mechanism if mechanism in axis_mechanisms() else AUTO
-    axis = choose(domains[0], mechanism=named, **facts)
-    return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -274,6 +240,7 @@ class Request:
     sums: tuple[SumRequest, ...] = ()
     queries: QueryRequest | None = None
     quantiles: tuple[QuantileRequest, ...] = ()
+    wants: tuple[Want, ...] = ()
     person: str | None
 
     @staticmethod
@@ -288,6 +255,7 @@ class Request:
         sums: Sequence[str] = (),
         moments: Sequence[str] = (),
         queries: object = None,
+        wants: Wants | str | None = None,
         person: str | None = None,
         contributions: int = 1,
         neighbors: Neighbors = "add-remove",
@@ -296,7 +264,11 @@ class Request:
         together: Together = (),
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
-        declared = checked_schema(schema)
+        declared, wanted = checked_schema(schema), None
+        if wants is not None:
+            beside = {"by": by, "views": views, "sums": sums, "moments": moments, "queries": queries}
+            _check_wants_alone({**beside, "together": together, "mechanism": mechanism != AUTO})
+            wanted = checked_wants(declared, wants)
         summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
         guarantee = Guarantee(
             epsilon=epsilon,
@@ -305,6 +277,8 @@ class Request:
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
         )
+        if wanted is not None:
+            return Request._of_wants(wanted, declared, guarantee, shares, person)
         alone = str(mechanism) in total_mechanisms()
         counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
         plain = bool(summed.columns) and not summed.squared
@@ -337,6 +311,22 @@ class Request:
         quantiles = tuple(each for each in requests if isinstance(each, QuantileRequest))
         return Request(views=counts, sums=sums, queries=queries, quantiles=quantiles, person=person)
 
+    @staticmethod
+    def _of_wants(
+        wants: tuple[Want, ...],
+        schema: Schema,
+        guarantee: Guarantee,
+        shares: Shares | None,
+        person: str | None,
+    ) -> Request:
+        """The views that answer these wants; epsilon is shared by predicted errors and by `shares`."""
+        drafts = draft_wants(wants, schema, guarantee)
+        names, equal = [draft.name for draft in drafts], [Fraction(1)] * len(drafts)
+        weights = checked_shares(shares, names, lambda: equal)
+        parts = share_by_error(drafts, weights, guarantee.epsilon)
+        requests = [draft.request(part) for draft, part in zip(drafts, parts, strict=True)]
+        return replace(Request.of(requests, person), wants=wants)
+
     @property
     def published(self) -> tuple[ViewRequest[Any], ...]:
         """Every view, those of counts first, then those of sums, that of queries, those of quantiles."""
@@ -364,7 +354,8 @@ class Request:
         alike = len(self.published) == len(release.published) and all(
             asked.describes(given) for asked, given in zip(self.published, release.published, strict=True)
         )
-        return alike and (release.guarantee, release.provenance.person) == (self.guarantee, self.person)
+        facts = release.guarantee, release.provenance.person, release.wants
+        return alike and facts == (self.guarantee, self.person, self.wants)
 
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
@@ -376,6 +367,7 @@ class Request:
             "contributions": self.guarantee.contributions,
             "person": self.person,
             "views": [view.asked for view in self.published],
+            **({"wants": [str(want) for want in self.wants]} if self.wants else {}),
         }
 
 
@@ -392,6 +384,13 @@ def _views(
     if by is None and views is None and (alone if summed.columns else queries is not None):
         return []
     return checked_views(schema, by, views, beside=bool(summed.columns) or queries is not None)
+
+
+def _check_wants_alone(beside: Mapping[str, object]) -> None:
+    """Refuse what is published beside wants: nothing else is."""
+    for name, given in beside.items():
+        rule, fix = "must be left out where wants are given", "put it in wants, or leave wants out"
+        check(given in (None, (), False), name, rule, given=name, fix=fix)
 
 
 def _delta(delta: object, queries: Queries | None) -> Fraction:

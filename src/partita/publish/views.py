@@ -46,7 +46,19 @@ from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
 from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
-from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, Choice, choose_queries, query_mechanisms
+from partita.trusted.mechanisms.catalogue import (
+    AUTO,
+    BY_NAME,
+    Choice,
+    axis_mechanisms,
+    box_mechanisms,
+    choose,
+    choose_boxes,
+    choose_quantiles,
+    choose_queries,
+    quantile_mechanisms,
+    query_mechanisms,
+)
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.quantiles import QuantileSelection
@@ -64,6 +76,7 @@ Together: TypeAlias = Sequence[Sequence[str]]
 """Sets of columns of a table that matter in combination."""
 
 _TABLE_ERROR: Final = "a random box over two columns of a table, in rows"
+_MEDIAN: Final = "1/2"  # of a column whose quantiles are asked for, without saying which
 _SUGGESTED: Final = 3  # columns in a suggested view; more cost accuracy
 
 
@@ -158,7 +171,7 @@ class SummedColumns:
 
 def checked_sums(schema: Mapping[str, Domain], sums: object, moments: object) -> SummedColumns:
     """The summed columns in their order; a column with moments is summed as well."""
-    squared, plain = _numbers(moments, schema, "moments"), _numbers(sums, schema, "sums")
+    squared, plain = check_numbers(moments, schema, "moments"), check_numbers(sums, schema, "sums")
     return SummedColumns(tuple(dict.fromkeys([*plain, *squared])), frozenset(squared))
 
 
@@ -181,7 +194,7 @@ def sum_views(views: Iterable[tuple[str, ...]], summed: Sequence[str]) -> list[t
     return list(found.values())
 
 
-def _numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[str]:
+def check_numbers(columns: object, schema: Mapping[str, Domain], name: str) -> list[str]:
     """The columns, if they are different columns of the schema that can be added up."""
     listed = [columns] if isinstance(columns, str) else columns
     if not isinstance(listed, list | tuple) or not all(isinstance(column, str) for column in listed):
@@ -448,6 +461,35 @@ class QuantileRequest(ViewRequest[ColumnCounts]):
             mechanism=self.choice.name,
             why=self.why,
         )
+
+
+def view_request(
+    schema: Mapping[str, Domain],
+    share: Fraction,
+    guarantee: Guarantee,
+    mechanism: str,
+    together: Sequence[tuple[str, ...]] = (),
+    *,
+    quantiles: object = None,
+) -> ViewRequest[Any]:
+    """A view of counts of these columns that gets this share of a guarantee.
+
+    A mechanism for one column is not meant for views of several, nor the other way round: there the
+    choice is free.
+    """
+    columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
+    if len(columns) > 1:
+        named = mechanism if mechanism in box_mechanisms() else AUTO
+        sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
+        boxes = choose_boxes(domains, mechanism=named, together=sets, **facts)
+        return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
+    if mechanism in quantile_mechanisms():
+        shares = _MEDIAN if quantiles is None else quantiles
+        selected = choose_quantiles(domains[0], mechanism=mechanism, quantiles=shares, **facts)
+        return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
+    named = mechanism if mechanism in axis_mechanisms() else AUTO
+    axis = choose(domains[0], mechanism=named, **facts)
+    return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
 
 
 # What is asked of a view of queries: the queries, their columns, and the mechanism that will answer them.

@@ -38,9 +38,12 @@ class ViewKeyCounts:
     def of_sums(views: Sequence[AnyView], keys: tuple[str, ...], column: str) -> ViewKeyCounts | None:
         """The counts of the view of fewest columns that has all keys of the sums of a column.
 
-        None if there is no key, or if the column is its own key: then the sums need no other counts.
+        None if there is no key, if the column is its own key, or if no such counts were released: then the
+        sums do without.
         """
-        return None if keys in ((), (column,)) else ViewKeyCounts(find_view(views, keys), keys)
+        if keys in ((), (column,)) or not any(set(keys) <= set(view.columns) for view in views):
+            return None
+        return ViewKeyCounts(find_view(views, keys), keys)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -156,6 +159,11 @@ class SumView:
         return promise is None or promise.epsilon >= self.sums.spent * rows_changed(
             promise.neighbors, promise.contributions
         )
+
+    @property
+    def statistic(self) -> str:
+        """What was released, in a word: sums, nothing but means, or nothing but totals."""
+        return self.sums.statistic
 
     @property
     def moments(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NoReturn, final
+from typing import ClassVar, Final, NamedTuple, NoReturn, final
 
 import numpy as np
 
@@ -461,6 +461,8 @@ def _ordered(one: int, other: int) -> tuple[int, int]:
 @dataclass(frozen=True, eq=False, repr=False)
 class TableSumView:
     """A column of numbers in a table release, which any columns of the table are keys of."""
+
+    statistic: ClassVar[str] = "sums"
 
     view: BoxView
     column: str

@@ -197,7 +197,7 @@ class WorkEstimate:
         return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
 
     def _summary(self, column: str, where: Where) -> int:
-        view = find_sum_view(self.facts.release, column, where)
+        view = find_sum_view(self.facts.release, column, where, unless="")
         boxes = self._number({key: view.declared[key] for key in view.keys}, where)
         numbers = self.facts.numbers(view.view if isinstance(view, TableSumView) else view)
         return _SUM * (_ANSWER + _ANSWER_TERM * boxes + numbers // _ANSWER_NUMBERS)
