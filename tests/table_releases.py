@@ -24,7 +24,7 @@ DOMAINS: Final[dict[str, Any]] = {
     "town": pt.Category(["Rome", "Bari", "Turin"]),
     "rooms": pt.Integer(0, 9),
 }
-ROWS: Final = 4_000
+ROWS: Final = 2_400
 
 
 @cache
@@ -36,7 +36,7 @@ def table_release() -> Release:
     shifted = [each + axis.before for each, axis in zip(cells, axes, strict=True)]
     points = Points.from_rows(np.stack(shifted, axis=1).astype(np.uint64), axes=axes)
     mechanism = TableGraph(axes=axes, epsilon=1)
-    released = mechanism.release(points, noise=tape_noise(EndlessTape("table")))
+    released = mechanism.release(points, noise=tape_noise(EndlessTape("table 2")))
     boxes: TableGraphRelease = replace(released, guarantee=mechanism.guarantee)
     view = BoxView(columns=tuple(DOMAINS), domains=tuple(DOMAINS.values()), boxes=boxes, mechanism="graph")
     provenance = Provenance(version="0.1.0", day="2026-11-18")
