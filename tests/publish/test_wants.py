@@ -87,6 +87,48 @@ def test_what_is_wanted_is_answered() -> None:
     assert release.wants == tuple(map(parse_want, EVERY))
 
 
+def test_quantiles_come_alone() -> None:
+    """A median and deciles of one column are one view, which answers these shares and no other."""
+    release = made(["median of cost", "9 quantiles of cost"])
+    true = np.quantile(DATA["cost"], [0.1, 0.5], method="inverted_cdf")
+
+    assert [type(view).__name__ for view in release.published] == ["QuantileView"]
+    assert [float(each.value) for each in release.quantile("cost", [0.1, 0.5])] == pytest.approx(
+        true, rel=0.01
+    )  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter):
+        release.quantile("cost", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("wants", "mechanism"),
+    [
+        (["total of cost"], "totals"),
+        (["mean of cost"], "level-trees"),
+        (["total of cost", "mean of cost"], "level-trees"),
+        (["mean of cost by town"], "level-trees"),
+        (["mean of cost by age"], "group-means"),
+        (["variance of cost by age"], "level-trees"),
+        (["median of cost"], "quantiles"),
+        (["ranges of age"], "intervals"),
+    ],
+)
+def test_each_want_has_its_mechanism(wants: list[str], mechanism: str) -> None:
+    """By public facts: what is wanted, and how many groups there are."""
+    [view] = Request.checked(SCHEMA, epsilon=1, wants=wants).published
+
+    assert view.choice.name == mechanism
+
+
+def test_a_mean_by_group_is_asked_of_the_view_that_has_it() -> None:
+    """Beside a total of the same column, which cannot tell a mean."""
+    release = made(["total of cost", "mean of cost by age"])
+    thirty = DATA["cost"][DATA["age"] == 30]
+
+    assert release.mean("cost", age=30).value == pytest.approx(thirty.mean(), rel=0.05)
+    assert "Total of all values" in str(release.sum("cost"))
+
+
 def test_nothing_else_is_released() -> None:
     """Each view serves a want, and epsilon is spent to the last digit on these alone."""
     release = made(EVERY, epsilon=1)
