@@ -222,7 +222,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> list[Quantile] | list[SelectedQuantile]: ...
+    ) -> list[Quantile | SelectedQuantile]: ...
 
     def quantile(
         self,
@@ -233,7 +233,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> Quantile | SelectedQuantile | list[Quantile] | list[SelectedQuantile]:
+    ) -> Quantile | SelectedQuantile | list[Quantile | SelectedQuantile]:
         """The least value that at least a share q of the rows on the axis do not exceed; one q or many.
 
         Conditions on other columns say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`. Of a
@@ -246,7 +246,7 @@ class Release:
                 return selected.quantile(q)
             return [selected.quantile(each) for each in cast(Iterable[object], q)]
         line = self.slice(column, where, closed=closed, **columns)
-        return quantiles(line, [q])[0] if is_single(q) else quantiles(line, cast(Iterable[object], q))
+        return quantiles(line, [q])[0] if is_single(q) else [*quantiles(line, cast(Iterable[object], q))]
 
     @overload
     def histogram(
