@@ -20,7 +20,7 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
-from partita.errors import InvalidParameter, check
+from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
@@ -104,6 +104,10 @@ class Release:
 
     def __post_init__(self) -> None:
         check_views(self.published, self.guarantee)
+        rule, fix = "must name keys whose counts were released", "get the file again"
+        for view in self.sums:
+            found = view.beside is not None or not view.needs_counts
+            check_release(found or self.wants, "sums", rule, fix=fix)
 
     @property
     def published(self) -> tuple[Published, ...]:

@@ -193,7 +193,8 @@ def sum_keys(kind: str) -> dict[str, Domain]:
 
 def sum_mechanism(kind: str) -> Any:
     """The mechanism of a kind of sums."""
-    keys = {"keys": tuple(map(Axis.of, sum_keys(kind).values()))} if kind == "level-trees" else {}
+    keyed = kind in ("level-trees", "group-means")
+    keys = {"keys": tuple(map(Axis.of, sum_keys(kind).values()))} if keyed else {}
     made = getattr(pt, SUM_MECHANISMS[kind])
     return made(**keys, value=SUMMED, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 

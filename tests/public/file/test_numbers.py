@@ -81,7 +81,7 @@ INTEGER = {"kind": "integer", "low": "0", "high": "5"}
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 2, "must be of version 3 if a view has sums"),
+        (("version",), 2, "of 3 if one has sums or answers"),
         (("views", 1, "surprise"), 1, "exactly the entries columns, domains, facts"),
         (("views", 1, "sum"), "wage", "mapping"),
         (("views", 1, "sum"), {"column": "wage"}, "exactly the entries column, domain"),
@@ -111,7 +111,7 @@ def test_sums_are_read_strictly(path: tuple[Any, ...], to: Any, said: str) -> No
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 1, "must be of version 3"),
+        (("version",), 1, "of 3 if one has sums or answers"),
         (("views", 0, "queries"), 5, ""),
         (("views", 0, "queries"), "ranges(year", ""),
         (("views", 0, "queries"), "__import__('os')", ""),

@@ -55,8 +55,8 @@ VIEW = ("views", 0)
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 5, "needs a newer Partita"),
-        (("version",), 3, "must be of version 3 if a view has sums or answers"),
+        (("version",), 6, "needs a newer Partita"),
+        (("version",), 3, "of 3 if one has sums or answers"),
         (("version",), 2, "else of 2 if one has several columns, else of 1"),
         (("version",), "1", "needs a newer Partita"),
         (("format",), "other", "is not a Partita release"),
@@ -109,7 +109,7 @@ AGE, REGION = ({"kind": "integer", "low": "0", "high": "5"}, {"kind": "category"
     ("path", "to", "said"),
     [
         (("version",), 1, "else of 2 if one has several columns, else of 1"),
-        (("version",), True, "must be of version 3|needs a newer Partita"),
+        (("version",), True, "of 3 if one has sums|needs a newer Partita"),
         ((*VIEW, "surprise"), 1, "exactly the entries columns, domains"),
         ((*VIEW, "specials"), {}, "exactly the entries columns, domains"),
         ((*VIEW, "columns"), "grid 0", "list"),

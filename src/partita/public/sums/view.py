@@ -161,6 +161,11 @@ class SumView:
         )
 
     @property
+    def needs_counts(self) -> bool:
+        """Whether counts of the keys belong to it, which say how rows lie where the keys are cut."""
+        return self.sums.reads_counts and self.keys not in ((), (self.column,))
+
+    @property
     def statistic(self) -> str:
         """What was released, in a word: sums, nothing but means, or nothing but totals."""
         return self.sums.statistic
