@@ -31,6 +31,7 @@ SLOW = {
     "ViewedBoxes",
 }
 TEETH = {
+    "QuantileSelection": 0.6,  # a selection loses all of epsilon on few outcomes only
     "GlobalTruncation": 0.4,
     "InstanceTruncation": 0.5,
     "MultiplicativeWeights": 0.5,
@@ -116,8 +117,8 @@ def test_every_mechanism_that_tables_are_published_with_is_replayed() -> None:
 
     names = {case.mechanism for case in publish_cases("quick")}
 
-    sums = {"GroupMeans", "KnotTotal", "LevelTrees", "LogTree"}
-    assert names == {kind.__name__ for kind in known.values()} | sums
+    others = {"GroupMeans", "KnotTotal", "LevelTrees", "LogTree", "QuantileSelection"}
+    assert names == {kind.__name__ for kind in known.values()} | others
 
 
 def test_a_person_with_too_many_rows_costs_no_more() -> None:

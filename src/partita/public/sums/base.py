@@ -274,7 +274,7 @@ class Ratio:
 
     @property
     def error(self) -> float:
-        """The standard error: half of Fieller's interval at one deviation; infinite where there is none."""
+        """The standard error of the noise: half of Fieller's interval at one deviation; infinite if none."""
         if not self.determinable:
             return math.inf
         low, high = self.joint.interval(1.0) or (-math.inf, math.inf)
