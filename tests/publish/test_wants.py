@@ -117,6 +117,7 @@ def test_each_want_has_its_mechanism(wants: list[str], mechanism: str) -> None:
     [view] = Request.checked(SCHEMA, epsilon=1, wants=wants).published
 
     assert view.choice.name == mechanism
+    assert "by name" not in view.why
 
 
 def test_a_mean_by_group_is_asked_of_the_view_that_has_it() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeAlias, final
@@ -19,7 +19,7 @@ from partita.guarantee import Guarantee
 from partita.public.sums.group_means import MOST_GROUPS
 from partita.public.wants import MEAN, RANGES, TOTAL, VARIANCE, Want, WantKind, read_want
 from partita.publish.views import ViewRequest, check_columns, check_numbers, sum_request, view_request
-from partita.trusted.mechanisms.catalogue import AUTO, ROWS
+from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, ROWS
 from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.totals import KnotTotal
@@ -28,6 +28,7 @@ Wants: TypeAlias = Sequence[object]
 """Wants, or their texts."""
 
 _FEW_GROUPS: Final = 32  # up to here trees of levels tell the scale of each group; beyond, one clip is better
+_FOR_WANTS: Final = "It is what serves the wants best."
 _UNITS: Final = 10**4  # shares are whole multiples of one over this, and at least one of them
 
 
@@ -67,7 +68,16 @@ def draft_wants(wants: Iterable[Want], schema: Mapping[str, Domain], guarantee: 
     for want in wants:
         family = "quantiles" if want.shares else "ranges" if want.kind is RANGES else "sums"
         groups.setdefault((family, want.column, want.by), []).append(want)
-    return [WantDraft(tuple(each), partial(_request, each, schema, guarantee)) for each in groups.values()]
+    return [WantDraft(tuple(each), partial(_explained, each, schema, guarantee)) for each in groups.values()]
+
+
+def _explained(
+    wants: Sequence[Want], schema: Mapping[str, Domain], guarantee: Guarantee, share: Fraction
+) -> ViewRequest[Any]:
+    """The view that answers these wants; one that has a mechanism of its own says that it is for a want."""
+    request = _request(wants, schema, guarantee, share)
+    why = request.choice.why.replace(BY_NAME, _FOR_WANTS)
+    return replace(request, choice=replace(request.choice, why=why))
 
 
 def _request(
