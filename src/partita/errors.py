@@ -59,7 +59,7 @@ class InvalidParameter(PartitaError, ValueError):
         self.rule = rule
         self.fix = fix
 
-    def refixed(self, fix: str) -> InvalidParameter:
+    def with_fix(self, fix: str) -> InvalidParameter:
         """The same error with other advice, from somebody who knows more."""
         self.args, self.fix = (f"{str(self).removesuffix(self.fix)}{fix}",), fix
         return self

@@ -190,6 +190,8 @@ def test_shares_follow_predicted_errors_and_weights() -> None:
         (["total of cost", "total of cost"], "each want once"),
         (["mean of cost by cost"], "name each column once"),
         ([pt.ranges("age", step=10)], "queries= for other queries"),
+        (["variance of change by cost"], "wants must be by a column of at most 4,096 cells"),
+        (["mean of change by cost"], "or 65,536 for means alone"),
     ],
 )
 def test_bad_wants_are_refused(wants: Any, match: str) -> None:
@@ -200,7 +202,14 @@ def test_bad_wants_are_refused(wants: Any, match: str) -> None:
 
 @pytest.mark.parametrize(
     "beside",
-    [{"by": ["age"]}, {"views": [("age",)]}, {"sums": ["cost"]}, {"queries": "total"}, {"mechanism": "tree"}],
+    [
+        {"by": ["age"]},
+        {"views": [("age",)]},
+        {"sums": ["cost"]},
+        {"queries": "total"},
+        {"mechanism": "tree"},
+        {"quantiles": 9},
+    ],
 )
 def test_wants_stand_alone(beside: dict[str, Any]) -> None:
     """What else could be published is refused beside them."""

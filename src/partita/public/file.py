@@ -158,6 +158,8 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     known = (*_ENTRIES, _WANTS) if spec["version"] == WANTED else _ENTRIES
     given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
+    if spec["version"] == WANTED and not check_list(spec[_WANTS]):
+        raise refusal(f"must name its wants in version {WANTED}")
     if spec["version"] not in (WANTED, version_of(views)):
         raise refusal(
             f"must be of version {WANTED} if it has wants, of {SELECTED} if a view has quantiles alone, "

@@ -170,7 +170,6 @@ def _join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-_MOST_QUANTILES: Final = 999  # of one column: more are a distribution, which ranges tell better
 _EXAMPLE: Final = "age between 30 and 39"
 
 
@@ -264,7 +263,7 @@ class _Reader:
             case questions.Type.BINS:
                 return {parameter.name: self._number_of_bins()}
             case questions.Type.NUMBER:
-                return {parameter.name: self._whole_number("a number", most=_MOST_QUANTILES)}
+                return {parameter.name: self._whole_number("a number", most=questions.MOST_QUANTILES)}
             case questions.Type.VALUES:
                 return {parameter.name: self._values()}
         found: list[questions.HalfSpaceText] = []

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SPECIALS: Final = ("null", "invalid", "below", "above", "other")
 RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "of", "where", "+", "-"})
 
+MOST_QUANTILES: Final = 999
+"""Of one column at a time: more are a distribution, which ranges tell better."""
+
 _PLAIN: Final = re.compile(r"[\w.:+-]+")
 _PIECE: Final = re.compile(r"\{(?P<parameter>\w+)\}|(?P<sign>[][(),])|(?P<word>\w+)")
 _REQUIRED: Final = object()

@@ -475,7 +475,7 @@ class Release:
             if not self.wants:
                 raise
             wanted = ", ".join(map(str, self.wants))
-            raise error.refixed(f"the release was made for just this: {wanted}") from None
+            raise error.with_fix(f"the release was made for just this: {wanted}") from None
 
     def _pair_basis(self, one: str, other: str) -> str:
         """What answers about two columns rest on; a view without a model has measured them."""

@@ -1,12 +1,11 @@
 """What a release is made for: the statistics that are wanted, when nothing else is to be published.
 
 A want is written in the words of the questions, as text or by the functions here; `WANTS` has all kinds.
-`answered_by` says which questions a release of it answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final, overload
@@ -16,10 +15,7 @@ from partita.numbers import check_probability, integer
 from partita.public.grammar import parse_phrase
 from partita.public.queries import expressions
 from partita.public.queries.queries import Queries
-from partita.public.questions import KINDS, Parameter, Phrase, PhraseKind, Question, Type
-
-MOST_QUANTILES: Final = 999
-"""Of one column in one want: more are a distribution, which ranges tell better."""
+from partita.public.questions import MOST_QUANTILES, Parameter, Phrase, PhraseKind, Type
 
 _COLUMN: Final = Parameter("column", Type.COLUMN)
 _BY: Final = Parameter("by", Type.COLUMN, default=None)
@@ -28,9 +24,7 @@ _BY: Final = Parameter("by", Type.COLUMN, default=None)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WantKind(PhraseKind):
-    """A kind of want; `questions` lists what a release of it answers without any condition."""
-
-    questions: Callable[[Want], Iterator[Question]]
+    """A kind of want."""
 
     def __call__(self, **arguments: Any) -> Want:
         """A want of this kind; what is left out has its default."""
@@ -77,27 +71,6 @@ class Want(Phrase):
             return tuple(Fraction(place, number + 1) for place in range(1, number + 1))
         return ()
 
-    @property
-    def questions(self) -> list[Question]:
-        """What can be asked of a release of it without naming a value."""
-        return list(self.kind.questions(self))
-
-
-def _quantile_questions(want: Want) -> Iterator[Question]:
-    for share in want.shares:
-        yield KINDS["quantile"](column=want.column, q=share)
-
-
-def _summary_questions(name: str) -> Callable[[Want], Iterator[Question]]:
-    def questions(want: Want) -> Iterator[Question]:
-        yield KINDS[name](column=want.column)
-
-    return questions
-
-
-def _range_questions(want: Want) -> Iterator[Question]:
-    yield KINDS["cdf"](column=want.column)
-
 
 QUANTILE: Final = WantKind(
     "quantile",
@@ -106,29 +79,22 @@ QUANTILE: Final = WantKind(
         "median of {column}": "median of salary",
     },
     (_COLUMN, Parameter("q", Type.SHARE, default=Fraction(1, 2))),
-    _quantile_questions,
 )
 QUANTILES: Final = WantKind(
     "quantiles",
     {"{number} quantiles of {column}": "9 quantiles of salary"},
     (_COLUMN, Parameter("number", Type.NUMBER)),
-    _quantile_questions,
 )
 
 
-def _summary_kind(name: str, question: str, example: str) -> WantKind:
-    return WantKind(
-        name,
-        {f"{name} of {{column}} [by {{by}}]": example},
-        (_COLUMN, _BY),
-        _summary_questions(question),
-    )
+def _summary_kind(name: str, example: str) -> WantKind:
+    return WantKind(name, {f"{name} of {{column}} [by {{by}}]": example}, (_COLUMN, _BY))
 
 
-TOTAL: Final = _summary_kind("total", "sum", "total of cost")
-MEAN: Final = _summary_kind("mean", "mean", "mean of delay by dest")
-VARIANCE: Final = _summary_kind("variance", "variance", "variance of delay")
-RANGES: Final = WantKind("ranges", {"ranges of {column}": "ranges of age"}, (_COLUMN,), _range_questions)
+TOTAL: Final = _summary_kind("total", "total of cost")
+MEAN: Final = _summary_kind("mean", "mean of delay by dest")
+VARIANCE: Final = _summary_kind("variance", "variance of delay")
+RANGES: Final = WantKind("ranges", {"ranges of {column}": "ranges of age"}, (_COLUMN,))
 
 WANTS: Final[Mapping[str, WantKind]] = {
     kind.name: kind for kind in (QUANTILE, QUANTILES, TOTAL, MEAN, VARIANCE, RANGES)

@@ -267,7 +267,8 @@ class Request:
         declared, wanted = checked_schema(schema), None
         if wants is not None:
             beside = {"by": by, "views": views, "sums": sums, "moments": moments, "queries": queries}
-            _check_wants_alone({**beside, "together": together, "mechanism": mechanism != AUTO})
+            beside |= {"together": together, "mechanism": mechanism != AUTO, "quantiles": quantiles}
+            _check_wants_alone(beside)
             wanted = checked_wants(declared, wants)
         summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
         guarantee = Guarantee(

@@ -13,10 +13,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
+from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.errors import check
 from partita.guarantee import Guarantee
 from partita.public.sums.group_means import MOST_GROUPS
+from partita.public.sums.parts import MOST_PARTS, count_cells
 from partita.public.wants import MEAN, RANGES, TOTAL, VARIANCE, Want, WantKind, read_want
 from partita.publish.views import ViewRequest, check_columns, check_numbers, sum_request, view_request
 from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, ROWS
@@ -68,19 +70,21 @@ def draft_wants(wants: Iterable[Want], schema: Mapping[str, Domain], guarantee: 
     for want in wants:
         family = "quantiles" if want.shares else "ranges" if want.kind is RANGES else "sums"
         groups.setdefault((family, want.column, want.by), []).append(want)
-    return [WantDraft(tuple(each), partial(_explained, each, schema, guarantee)) for each in groups.values()]
+    return [
+        WantDraft(tuple(each), partial(_make_request, each, schema, guarantee)) for each in groups.values()
+    ]
 
 
-def _explained(
+def _make_request(
     wants: Sequence[Want], schema: Mapping[str, Domain], guarantee: Guarantee, share: Fraction
 ) -> ViewRequest[Any]:
     """The view that answers these wants; one that has a mechanism of its own says that it is for a want."""
-    request = _request(wants, schema, guarantee, share)
+    request = _choose_request(wants, schema, guarantee, share)
     why = request.choice.why.replace(BY_NAME, _FOR_WANTS)
     return replace(request, choice=replace(request.choice, why=why))
 
 
-def _request(
+def _choose_request(
     wants: Sequence[Want], schema: Mapping[str, Domain], guarantee: Guarantee, share: Fraction
 ) -> ViewRequest[Any]:
     """The view that answers these wants, which need the same columns."""
@@ -94,15 +98,18 @@ def _request(
     check_numbers([first.column], schema, "wants")
     keys = () if first.by is None else (first.by,)
     kinds = {want.kind for want in wants}
-    mechanism = _choose_sums(kinds, None if first.by is None else schema[first.by].size)
+    groups = count_cells([Axis.of(schema[key]) for key in keys])
+    mechanism = _choose_sums(kinds, groups) if keys or kinds != {TOTAL} else KnotTotal.name
+    if mechanism == AUTO:  # trees of levels cut more groups by their counts, which nobody wants here
+        rule = f"must be by a column of at most {MOST_PARTS:,} cells, or {MOST_GROUPS:,} for means alone"
+        fix = "make its domain coarser, or publish with by= and sums="
+        check(groups <= MOST_PARTS, "wants", rule, given=first.by, fix=fix)
     return sum_request(declared, keys, share, guarantee, moments=VARIANCE in kinds, mechanism=mechanism)
 
 
-def _choose_sums(kinds: Set[WantKind], groups: int | None) -> str:
-    """The mechanism of these wants about one column: by public facts alone."""
-    if kinds == {TOTAL} and groups is None:
-        return KnotTotal.name
-    many = groups is not None and _FEW_GROUPS < groups <= MOST_GROUPS
+def _choose_sums(kinds: Set[WantKind], groups: int) -> str:
+    """The mechanism of these wants about one column in so many groups: by public facts alone."""
+    many = _FEW_GROUPS < groups <= MOST_GROUPS
     return GroupMeans.name if kinds == {MEAN} and many else AUTO
 
 

@@ -21,9 +21,9 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability, rational
 from partita.public.axis.base import Parts, PartsReader
 from partita.public.base import ReleaseKind, damaged, figure, noise_scale, view_card
+from partita.public.questions import MOST_QUANTILES
 
 LARGEST_SIZE: Final = 2**64
-MOST_QUANTILES: Final = 999
 LARGEST_DENOMINATOR: Final = 10**6
 """Of a quantile: scores are multiplied by it, so that they are integers."""
 
