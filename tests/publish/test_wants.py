@@ -12,10 +12,13 @@ import pytest
 
 import partita as pt
 from partita.domain.base import Domain
-from partita.errors import InvalidParameter, KeyReused, PrivacyWarning
+from partita.errors import InvalidParameter, InvalidRelease, KeyReused, PrivacyWarning
 from partita.ledger.entries import Amount
 from partita.ledger.ledger import Ledger
-from partita.public.file import decode, encode
+from partita.public.file import SPEC, Stored, columns_of, decode, encode
+from partita.public.file_entries import checksum, to_canonical
+from partita.public.file_parquet import to_parquet
+from partita.public.questions import KINDS, QueryRunner
 from partita.public.wants import WANTS, Want, parse_want, read_want
 from partita.publish.request import Request
 
@@ -227,6 +230,26 @@ def test_a_file_keeps_the_wants(tmp_path: Path) -> None:
     assert encode(read) == encode(release)
     with pytest.raises(InvalidParameter, match="made for just this"):
         read.count(town="town 3")
+
+
+def test_a_file_without_wants_has_another_version() -> None:
+    """Version 5 with an empty list is refused: the same release would be written in two ways."""
+    stored = Stored.of(made(["total of cost"], epsilon=1))
+    spec: Any = {**stored.spec, "wants": []}
+    spec["checksum"] = checksum(spec, stored.values)
+
+    with pytest.raises(InvalidRelease, match="must name its wants"):
+        decode(to_parquet(columns_of(stored.spec), stored.values, {SPEC: to_canonical(spec)}))
+
+
+def test_a_quantile_says_by_how_many_rows_its_rank_is_off() -> None:
+    """On the command line and over HTTP, where its interval of values is that of the domain."""
+    release = made(["median of cost"], epsilon=1)
+    runner = QueryRunner(release=release, confidence=0.95, beta=0.05)
+    record = runner.answer(KINDS["quantile"](column="cost"))
+
+    assert record["rank_error"] == pytest.approx(release.quantile("cost", 0.5).rank_error())  # type: ignore[union-attr]
+    assert "rows of its rank" in str(KINDS["quantile"].result.text(KINDS["quantile"](column="cost"), record))
 
 
 def test_one_debit_pays_for_all(tmp_path: Path) -> None:

@@ -111,14 +111,17 @@ class QuantileValue(Result):
     """A value of a column, and between which values and ranks it lies."""
 
     def record(self, found: Quantile, confidence: float, beta: float | None) -> Record:
-        """Value, basis, bars and ranks."""
+        """Value, basis, bars and ranks; of a quantile alone, by how many rows its rank may be off."""
         ranks = _ends(found.rank_interval(confidence))
         bars = _bars(found, confidence, beta)
-        return {"value": found.value, **basis_record(found), **bars, "ranks": ranks}
+        alone = getattr(found, "rank_error", None)
+        rows = {} if alone is None else {"rank_error": alone(1 - confidence)}
+        return {"value": found.value, **rows, **basis_record(found), **bars, "ranks": ranks}
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line; the error of a value is its interval."""
-        line = record["question"], str(record["value"]), "", *_spans(record)
+        rows = f"{_figure(record['rank_error'])} rows of its rank" if "rank_error" in record else ""
+        line = record["question"], str(record["value"]), rows, *_spans(record)
         return Text([line], basis=record.get("basis", ""))
 
 

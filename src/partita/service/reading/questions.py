@@ -171,6 +171,7 @@ class QuantileAnswer(StrictModel):
 
     question: str = Field(examples=["median of salary"])
     value: Value = Field(examples=[31250])
+    rank_error: float | None = None
     basis: Basis = None
     interval: ValueInterval
     worst: ValueWorst | None = None
