@@ -123,7 +123,8 @@ def test_several_columns_are_summed_by_several_keys() -> None:
         (column, keys) for keys in (("age",), ("age", "region"), ("region",)) for column in ("change", "rate")
     ]
     assert release.sum("change", age=(30, 39), region="north").value == pytest.approx(
-        DATA["change"][north].sum(), abs=20
+        DATA["change"][north].sum(),
+        abs=100,  # ten standard errors: fresh noise hardly ever gets there
     )
     assert release.sum("rate", region=["south"]).value == pytest.approx(
         DATA["rate"][DATA["region"] == "south"].sum(), rel=1e-3

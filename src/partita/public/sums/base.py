@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # A count this many standard deviations above zero is one of some rows: noise alone hardly ever gets there.
 _CLEAR_DEVIATIONS: Final = 3.5
+_ASSUMED: Final = " if the tail thins out"
 _TAIL_DEVIATIONS: Final = 1.96  # of an interval of 95%, for which tails are stated
 
 
@@ -133,13 +134,12 @@ def _describe_beyond(end: End, way: str, side: str) -> str:
 class SumAnswer:
     """A sum of values, with the error of the noise in it and the values that it covers.
 
-    Error and bounds are about the sum of what every row counts as, by `covers`; they leave out what is not
-    covered. `beyond` estimates how many rows have values past those that count in full, from the noisy
-    counts of the release; of a row that counts in part it holds the other part.
-
-    If `covers.thinning`, intervals and bounds are about all values within the bounds of the column. `hidden`
-    is then what values beyond those covered may add, below zero and above it, if there are fewer and fewer of
-    them the farther they lie out; the value and its error leave them out.
+    Value and error are about the sum of what every row counts as, by `covers`; they leave out what is not
+    covered. Intervals and bounds are about all values within the bounds of the column. `hidden` is what
+    values beyond those covered may add, below zero and above it, if there are fewer and fewer of them the
+    farther they lie out; intervals need that if `covers.thinning`, and bounds never do. `beyond` estimates
+    how many rows have values past those that count in full, from the noisy counts of the release; of a row
+    that counts in part it holds the other part.
     """
 
     answer: Answer
@@ -163,7 +163,8 @@ class SumAnswer:
         if self.hidden == (0.0, 0.0):
             return low, high
         least, most = self.worst(min(0.5, 1 - float(confidence)))
-        return max(least, low + self.hidden[0]), min(most, high + self.hidden[1])
+        below, above = (_at_level(float(confidence)) * end for end in self.hidden)
+        return max(least, low + below), min(most, high + above)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """Bounds that fail with probability at most beta, whatever the data."""
@@ -178,23 +179,28 @@ class SumAnswer:
     @property
     def _first(self) -> str:
         """The value and how far it can be trusted; where a tail is hidden, what is certain comes first."""
-        if not self.covers.thinning:
+        if not self.covers.thinning and self.hidden == (0.0, 0.0):
             return f"{self.value:,.6g} ± {self.error:,.3g}"
-        low, high = self.interval()
+        (low, high), assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
         if low <= 0.0 <= high and self.hidden[0] == 0.0:
-            return f"below {_format_value(high)} if the tail thins out"
+            return f"below {_format_value(high)}{assumed}"
         least = f"at least {_format_value(low)}; " if self.hidden[0] == 0.0 else ""
         ends = f"({_format_value(low)} .. {_format_value(high)})"
-        return f"{least}{_format_value(self.value)} {ends} if the tail thins out"
+        return f"{least}{_format_value(self.value)} {ends}{assumed}"
 
     def __repr__(self) -> str:
-        if self.covers.thinning:
+        if self.covers.thinning or self.hidden != (0.0, 0.0):
             return f"SumAnswer({self})"
         return f"SumAnswer({self.value:.6g} ± {self.error:.3g}, covers {self.covers})"
 
     def _repr_html_(self) -> str:
         beyond = plus_minus(self.beyond.value, self.beyond.error)
         return _format_sum("SumAnswer", self, [("covers", self.covers), ("rows with values beyond", beyond)])
+
+
+def _at_level(confidence: float) -> float:
+    """By how much a hidden tail, stated for 95%, is more at a higher confidence; never less."""
+    return max(1.0, NormalDist().inv_cdf((1 + confidence) / 2) / _TAIL_DEVIATIONS)
 
 
 def _format_value(number: float) -> str:
@@ -284,13 +290,16 @@ class Ratio:
         """Bounds that hold with about this confidence; a model, not a guarantee."""
         z = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         found = self.joint.interval(z) if self.determinable else None
-        low, high = self._with_hidden(*found) if found else (-math.inf, math.inf)
+        if found and not math.isfinite(self.hidden[2] - self.hidden[1]):
+            return self.worst(min(0.5, 1 - float(confidence)))
+        part = _at_level(float(confidence))
+        low, high = self._with_hidden(*found, part) if found else (-math.inf, math.inf)
         part = z / _TAIL_DEVIATIONS
         return self._convert(low - part * self.tail.below), self._convert(high + part * self.tail.above)
 
-    def _with_hidden(self, low: float, high: float) -> tuple[float, float]:
+    def _with_hidden(self, low: float, high: float, part: float) -> tuple[float, float]:
         """An interval widened by rows that are hidden: they may add to the top, and to the bottom."""
-        rows, below, above = self.hidden
+        rows, below, above = (part * each for each in self.hidden)
         bottom = self.joint.bottom
         few, many = bottom, bottom + rows
         ends = [(low * bottom + below) / each for each in (few, many)]
@@ -308,6 +317,10 @@ class Ratio:
     def __str__(self) -> str:
         if not self.determinable:
             return f"not determinable, covers {self.covers}"
+        if self.hidden != (0.0, 0.0, 0.0):
+            ends = " .. ".join(map(_format_value, self.interval()))
+            assumed = _ASSUMED if self.covers.thinning else ""
+            return f"{_format_value(self.value)} ({ends}){assumed}, covers {self.covers}"
         return f"{self.value:,.6g} ± {self.error:,.3g}, covers {self.covers}"
 
     def __repr__(self) -> str:

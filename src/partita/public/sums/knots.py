@@ -106,10 +106,34 @@ class Tops(NamedTuple):
 
 
 class RowsPast(NamedTuple):
-    """The noisy number of rows past the cap of a side, and the number of buckets in it."""
+    """Buckets past the cap of a side: the largest offset in each, and the noisy number of rows in it."""
 
-    rows: int
-    buckets: int
+    ends: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of rows in all of them."""
+        return sum(self.counts)
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets."""
+        return len(self.counts)
+
+
+def list_knots(cap: int | None, length: int) -> tuple[int, ...]:
+    """The cap, twice the cap, four times the cap, ..., and the length; nothing for a side without values.
+
+    >>> list_knots(3, 20), list_knots(None, 0)
+    ((3, 6, 12, 20), ())
+    """
+    if cap is None:
+        return ()
+    found = [cap]
+    while found[-1] < length:
+        found.append(min(length, 2 * found[-1]))
+    return tuple(found)
 
 
 def clear_level(scale: Fraction, number: int) -> int:
@@ -206,13 +230,18 @@ class ValueBuckets:
     def rows_past(self, noisy: NDArray[Any], tops: Tops) -> tuple[RowsPast, RowsPast]:
         """The rows past the caps, above and below, by the noisy counts, with those outside of the bounds."""
 
-        def past(caps: tuple[int, ...], top: int, side: NDArray[Any]) -> RowsPast:
-            number = sum(cap > top for cap in caps)
-            rows = side[len(caps) - number :] if number else side[:0]
-            return RowsPast(int(rows.sum()), rows.size)
+        def past(caps: tuple[int, ...], top: int, side: NDArray[Any], length: int) -> RowsPast:
+            ends = [min(cap, length) for cap in caps if cap > top]
+            rows = side[len(caps) - len(ends) :] if ends else side[:0]
+            return RowsPast((*ends, length)[: rows.size], tuple(map(int, rows)))
 
-        up = past(self.above, tops.up or 0, noisy[3 : self._behind])
-        return up, past(self.below, tops.down or 0, noisy[self._behind :])
+        up = past(self.above, tops.up or 0, noisy[3 : self._behind], self.line.up)
+        return up, past(self.below, tops.down or 0, noisy[self._behind :], self.line.down)
+
+    def is_clear(self, noisy: NDArray[Any], scale: Fraction) -> bool:
+        """Whether the magnitudes of some side stand out from the noise; else the caps are a guess."""
+        sides = noisy[3 : self._behind], noisy[self._behind :]
+        return any(self._highest(side, scale) >= 0 for side in sides)
 
     def outside(self, noisy: NDArray[Any]) -> tuple[int, int]:
         """The noisy counts of rows below and above the bounds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, final
 
@@ -22,8 +22,28 @@ from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.bounds import laplace_mix_reach, laplace_sum_reach, laplace_variance
 from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
-from partita.public.sums.knots import Hats, Knots, Pooled, Pooling, RowsPast, Tops, ValueBuckets, mass_unit
+from partita.public.sums.knots import (
+    Hats,
+    Knots,
+    Pooled,
+    Pooling,
+    RowsPast,
+    Tops,
+    ValueBuckets,
+    list_knots,
+    mass_unit,
+)
 from partita.public.sums.parts import MOST_PARTS, KeyCounts, KeyTree, PartTree, PartWeights
+from partita.public.sums.tails import (
+    BETA,
+    CONTRADICTED,
+    MARGIN,
+    THINNING,
+    limit_rows,
+    measured_thinning,
+    spread_hidden,
+    weigh_tail,
+)
 
 _FACTS: Final = ("degree", "branching", "bucket_scale", "scale")
 _SERIES: Final = ("along", "at", "buckets", "noisy")
@@ -33,6 +53,7 @@ _LIMBS, _LIMB_BITS = 3, 14  # masses have less than 42 bits: limbs keep their su
 _MANY_ROWS: Final = 2**48  # from here on the sum of a limb may need more than 64 bits
 _SAFETY: Final = 3.0  # deviations of noise taken off a sum: higher covers fewer values, lower adds noise
 _STRAY: Final = 0.02  # values thin out towards their end: a knot with less of the one before it is noise
+_TRIFLE: Final = 1e-9  # stands for the sign of a side past which no value can be
 _WAYS_PAST: Final = 8  # rows past the knots of both sides or of one: a quarter of beta / 2 each is enough
 
 
@@ -55,6 +76,27 @@ class Reach(NamedTuple):
 
     up: Side
     down: Side
+
+
+class Weights(NamedTuple):
+    """What a row adds to a sum: a unit of mass on each control, and a row of any offset."""
+
+    controls: Floats
+    far: Callable[[Floats], Floats]
+
+
+class SilentSide(NamedTuple):
+    """Controls of a side that are not covered, and offsets past all of them at every doubling.
+
+    `rows` has at most how many rows each holds if they thin out, and `top` is the last control of the side.
+    `thins` is False where a control clearly holds more than that.
+    """
+
+    controls: Ints
+    far: Floats
+    rows: Floats
+    top: int
+    thins: bool = True
 
 
 @final
@@ -158,6 +200,37 @@ class Controls:
         lower = self._end(self.hats[1], reach.down, self.line.down, -1)
         return Covers(lower, self._end(self.hats[0], reach.up, self.line.up, 1), self.degree)
 
+    def silence(self, number: int, side: Side, found: Floats, deviations: Floats) -> SilentSide:
+        """What is not covered of a side, where each control holds about so many rows, with a deviation."""
+        hats, rows, inside = self.hats[number], self._sides[number], self.degree * side.knots
+        silent, top = rows[inside:], self.top(number)
+        if hats is None:
+            return SilentSide(silent, np.zeros(0), np.zeros(0), top)
+        cap, sign, length = hats.knots.cap, (1.0, -1.0)[number], (self.line.up, self.line.down)[number]
+        far = np.array([float(knot) for knot in list_knots(cap, length)[1:]])
+        sizes, most = np.abs(self.values), np.maximum(found, 0.0) + MARGIN * deviations
+        seen = float(self.tops.seen[number] or cap)
+        above = rows[:inside][sizes[rows[:inside]] > seen]
+        few = above.size < 2 * self.degree
+        limits = limit_rows(
+            [*sizes[silent], *far],
+            most[silent].tolist(),
+            last=(float(sizes[rows[inside - 1]]), float(most[rows[inside - 1]])) if inside else (0.0, 0.0),
+            cap=seen,
+            thinning=THINNING if few else measured_thinning(found[above[-1]], max(found[above[0]], 1.0)),
+        )
+        sure = (found - CONTRADICTED * deviations)[silent]
+        return SilentSide(silent, sign * far, limits, top, bool((sure <= limits[: silent.size]).all()))
+
+    def top(self, number: int) -> int:
+        """The last control of a side; the origin where no value can be."""
+        rows = self._sides[number]
+        return int(rows[-1]) if rows.size else _ZERO
+
+    def whole(self, number: int) -> Side:
+        """A side with all of its knots covered."""
+        return Side(self._sides[number].size // self.degree, clipped=True)
+
     def beyond(self, reach: Reach) -> Bools:
         """The rows past the last knots that are covered."""
         found = np.zeros(self.size, np.bool_)
@@ -253,7 +326,8 @@ class Trees:
     """One noisy tree over the parts for each of the controls' rows, all with noise of one scale.
 
     `noisy` has a row for each control and a column for each node, in whole units of mass. `past` counts the
-    rows past all knots, above and below, with noise of scale `past_scale` for each bucket.
+    rows past all knots, above and below, with noise of scale `past_scale` for each bucket. `clear` says that
+    magnitudes have placed the caps: otherwise they are a guess.
     """
 
     controls: Controls
@@ -262,6 +336,7 @@ class Trees:
     scale: Fraction
     past: tuple[RowsPast, RowsPast]
     past_scale: Fraction
+    clear: bool
 
     @cached_property
     def measured(self) -> Floats:
@@ -309,48 +384,60 @@ class LevelEstimate:
 
     @property
     def sum(self) -> SumAnswer:
-        """The sum of the values, as far as they stand out from the noise."""
+        """The sum of the values that stand out from the noise; its interval is about all values."""
         controls, line = self._controls, self._controls.line
-        reach = self._reach(controls.values)
-        weights = controls.cover(reach, controls.values * float(line.step))
-        weights += controls.cover(reach, controls.ones) * float(line.origin * line.step)
+        reach, step, origin = self._reach(controls.values), float(line.step), float(line.origin)
+        full = Weights((controls.values + origin * controls.ones) * step, lambda at: (at + origin) * step)
+        weights, hidden = controls.cover(reach, full.controls), self._hidden(full, reach)
 
         def bounds(beta: float) -> tuple[float, float]:
-            low, high = self.bounds(weights, beta / 2)
-            slack = self._most_rows(beta / 2) * controls.rounding * float(line.step)
-            return low - slack, high + slack
+            return self._ends(full, reach, beta, controls.rounding * step)
 
         def error() -> float:
-            return math.sqrt(self._pooled_covariance(weights, weights))
+            return math.sqrt(self._pooled_covariance(weights, weights)) or spread_hidden(hidden, bounds)
 
-        answer = Answer(float(weights @ self.pooled.found), error, bounds, _least(weights))
-        return SumAnswer(answer, controls.covers(reach), self._beyond(reach))
+        answer = Answer(
+            float(weights @ self.pooled.found),
+            error,
+            bounds,
+            _least(np.concatenate([full.controls, self.question.least])),
+        )
+        return SumAnswer(answer, self._covers(reach, hidden), self._beyond(reach), hidden)
 
     @property
     def mean(self) -> Ratio:
-        """The mean of the values that the sum covers."""
+        """The mean of the values that the sum covers; its interval is about all values."""
         controls, line = self._controls, self._controls.line
-        reach = self._reach(controls.values)
+        reach, full = self._reach(controls.values), Weights(controls.values, lambda at: at)
         inside, values = (controls.cover(reach, each) for each in (controls.ones, controls.values))
 
         def bounds(beta: float) -> tuple[float, float]:
-            low, high = self.bounds(values, beta / 2)
-            slack = self._most_rows(beta / 2) * controls.rounding
-            return ratio_bounds((low - slack, high + slack), self.bounds(inside, beta / 2))
+            sums = self._ends(full, reach, beta / 2, controls.rounding)
+            return ratio_bounds(sums, self.bounds(controls.ones, beta / 2))
 
-        joint, ends = self._joint(values, inside), (float(values.min()), float(values.max()))
-        least, most = ends if joint.sure else (-float(line.down), float(line.up))
-        return Ratio(joint, controls.covers(reach), least, most, bounds, shown=line.number)
+        joint, hidden = self._joint(values, inside), self._hidden(full, reach)
+        if joint.sure:  # noise alone puts a mean outside of what is covered
+            least, most = (float(end) * joint.bottom for end in (values.min(), values.max()))
+            joint = joint._replace(top=min(max(joint.top, least), most))
+        return Ratio(
+            joint,
+            self._covers(reach, hidden),
+            -float(line.down),
+            float(line.up),
+            bounds,
+            shown=line.number,
+            hidden=(self._hidden_rows(reach), *hidden),
+        )
 
     @property
     def variance(self) -> Ratio:
-        """The variance of the values, as far as their squares stand out from the noise."""
+        """The variance of the values whose squares stand out from the noise; its interval is about all."""
         square = float(self._controls.line.step) ** 2
         return self._variance(lambda ratio: ratio * square)
 
     @property
     def std(self) -> Ratio:
-        """The standard deviation of the values, as far as their squares stand out from the noise."""
+        """The standard deviation of the same values; its interval is about all."""
         step = float(self._controls.line.step)
         return self._variance(lambda ratio: math.sqrt(ratio) * step)
 
@@ -368,18 +455,118 @@ class LevelEstimate:
         mean = float(values @ found) / rows if rows > 0.0 else 0.0
         centred = squares - 2.0 * mean * values + mean**2 * inside
         joint, width = self._joint(centred, inside), float(values.max()) - float(values.min())
-        most = (width if joint.sure else float(controls.line.size - 1)) ** 2 / 4.0
+        # The distance from another mean than that of all values is no less: no tail is underestimated.
+        far = Weights((np.sqrt(controls.squares) + abs(mean)) ** 2, lambda at: (np.abs(at) + abs(mean)) ** 2)
+        hidden = self._hidden(far, reach)
+        if joint.sure:
+            joint = joint._replace(top=min(max(joint.top, 0.0), joint.bottom * width**2 / 4.0))
 
         def bounds(beta: float) -> tuple[float, float]:
-            rows, sums, second = (self.bounds(each, beta / 4) for each in (inside, values, squares))
-            many = self._most_rows(beta / 4)
-            slack, slack_squares = many * controls.rounding, many * controls.rounding_squares
-            low, high = ratio_bounds((sums[0] - slack, sums[1] + slack), rows)
-            least = 0.0 if low < 0.0 < high else min(low**2, high**2)
-            first, last = ratio_bounds((second[0] - slack_squares, second[1] + slack_squares), rows)
-            return first - max(low**2, high**2), last - least
+            least = self._least_variance(reach, beta / 2)
+            full = Weights(controls.squares, np.square)
+            second = self._ends(full, reach, beta / 4, controls.rounding_squares)
+            return least, ratio_bounds(second, self.bounds(controls.ones, beta / 4))[1]
 
-        return Ratio(joint, controls.covers(reach), 0.0, most, bounds, shown)
+        return Ratio(
+            joint,
+            self._covers(reach, hidden),
+            0.0,
+            float(controls.line.size - 1) ** 2 / 4.0,
+            bounds,
+            shown,
+            hidden=(self._hidden_rows(reach), 0.0, hidden[1] - hidden[0]),
+        )
+
+    def _least_variance(self, reach: Reach, beta: float) -> float:
+        """A lower bound on the variance of all values: that of those covered, times their share of the rows.
+
+        Values beyond count as the end of what is covered, or not at all: neither raises a variance.
+        """
+        controls = self._controls
+        covered = (controls.cover(reach, each) for each in (controls.ones, controls.values, controls.squares))
+        rows, sums, second = (self.bounds(each, beta / 5) for each in covered)
+        many = self._most_rows(beta / 5)
+        slack, slack_squares = many * controls.rounding, many * controls.rounding_squares
+        low, high = ratio_bounds((sums[0] - slack, sums[1] + slack), rows)
+        first, _ = ratio_bounds((second[0] - slack_squares, second[1] + slack_squares), rows)
+        least = max(0.0, first - max(low**2, high**2))
+        return least * min(1.0, rows[0] / many) if rows[0] > 0.0 else 0.0
+
+    def _covers(self, reach: Reach, hidden: tuple[float, float]) -> Covers:
+        """What every value counts as; with a hidden tail intervals need that it thins out."""
+        return replace(self._controls.covers(reach), thinning=0.0 < hidden[1] - hidden[0] < math.inf)
+
+    def _hidden(self, full: Weights, reach: Reach) -> tuple[float, float]:
+        """What values beyond those covered may add, below zero and above it, if they thin out.
+
+        If no magnitude stood out from the noise, knots may lie below most values, and nothing is known. The
+        same holds where a knot clearly contradicts that the tail thins out.
+        """
+        ends, covered = [0.0, 0.0], self._controls.cover(reach, full.controls)
+        for tail in self._tails(reach):
+            inner = full.controls[tail.controls] - covered[tail.controls]
+            outer = full.far(tail.far) - full.controls[tail.top]
+            weights = np.concatenate([inner, outer])
+            if weights.size:
+                above = bool(weights[-1] > 0.0)
+                known = self.trees.clear and tail.thins
+                most = weigh_tail(np.abs(weights), tail.rows, BETA) if known else math.inf
+                ends[above] += most if above else -most
+        if bool((self.question.least < 0.0).any()):  # rows that are taken away pull the other way
+            ends = [ends[0] - ends[1], ends[1] - ends[0]]
+        return ends[0], ends[1]
+
+    def _hidden_rows(self, reach: Reach) -> float:
+        """How many rows at most are not covered, if they thin out."""
+        ones, covered = self._controls.ones, self._controls.cover(reach, self._controls.ones)
+        return sum(
+            float((ones - covered)[tail.controls] @ tail.rows[: tail.controls.size])
+            for tail in self._tails(reach)
+        )
+
+    def _tails(self, reach: Reach) -> list[SilentSide]:
+        """The silent knots of both sides, and those past all knots, with at most how many rows each holds.
+
+        Rows that are taken away count like those that are added.
+        """
+        found, deviations, _ = self.trees.pooling(np.abs(self.question.mean))
+        return [self._controls.silence(each, side, found, deviations) for each, side in enumerate(reach)]
+
+    def _ends(self, full: Weights, reach: Reach, beta: float, rounding: float) -> tuple[float, float]:
+        """Bounds on a weighted sum over all values, covered or not, that fail with probability beta at most.
+
+        Sides whose values can lower the sum count in full in its lower end, the others as far as they are
+        covered; and the other way round in its upper end. Values past all knots count as far as their noisy
+        number goes.
+        """
+        controls, signed = self._controls, bool((self.question.least < 0.0).any())
+        past = [self._past(full, number, beta / 4) for number in (0, 1)]
+        slack = self._most_rows(beta / 4) * rounding
+        ends = []
+        for sign in (-1.0, 1.0):
+            sides = [
+                controls.whole(number) if signed or sign * amount > 0.0 else side
+                for number, (side, amount) in enumerate(zip(reach, past, strict=True))
+            ]
+            least = self._least_sum(-sign * controls.cover(Reach(*sides), full.controls), beta / 4)
+            more = sum(abs(each) for each in past if signed or sign * each > 0.0)
+            ends.append(sign * (more + slack - least))
+        return ends[0], ends[1]
+
+    def _past(self, full: Weights, number: int, beta: float) -> float:
+        """What rows past the last knot of a side add at most, by their noisy number over all keys.
+
+        If no row can be there, it is a trifle with the sign of the side.
+        """
+        sign = (1.0, -1.0)[number]
+        past, top = self.trees.past[number], self._controls.top(number)
+        ends = sign * np.array([float(end) for end in past.ends])
+        toward = math.copysign(_TRIFLE, float(full.far(np.array([sign]))[0]))
+        if not past.buckets:
+            return toward
+        reach = laplace_sum_reach(self.trees.past_scale, 1, beta / (2 * past.buckets))
+        rows = np.maximum(np.array(past.counts, np.float64) + reach, 0.0)
+        return toward + float((full.far(ends) - full.controls[top]) @ rows)
 
     @cached_property
     def pooled(self) -> Pooled:
@@ -558,7 +745,8 @@ class LevelTreesRelease(SumRelease):
         tree = PartTree(self.cut.parts, self.branching)
         noisy = self.noisy.reshape(self.controls.size, tree.nodes)
         past = self._magnitudes.rows_past(self.buckets, self.controls.tops)
-        return Trees(self.controls, tree, noisy, self.scale, past, self.bucket_scale)
+        clear = self._magnitudes.is_clear(self.buckets, self.bucket_scale)
+        return Trees(self.controls, tree, noisy, self.scale, past, self.bucket_scale, clear)
 
     @property
     def story(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, Self, final
@@ -25,6 +25,16 @@ from partita.public.boxes.plan import SignedBox
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
 from partita.public.sums.knots import FALSE_CAP
 from partita.public.sums.parts import KeyCounts, PartTree
+from partita.public.sums.tails import (
+    BETA,
+    CONTRADICTED,
+    MARGIN,
+    THINNING,
+    limit_rows,
+    measured_thinning,
+    spread_hidden,
+    weigh_tail,
+)
 
 _MANTISSA_BITS: Final = 7  # 128 cells for every octave: more are finer, and add noise to every sum
 _SAFETY: Final = 3.0  # deviations of noise taken off a sum: higher covers fewer values, lower adds noise
@@ -216,70 +226,168 @@ class LogEstimate:
 
     @property
     def sum(self) -> SumAnswer:
-        """The sum of the values, as far as they stand out from the noise."""
+        """The sum of the values that stand out from the noise; its interval is about all of the question."""
         line, reach = self.trees.cells.line, self._choose(np.abs(self.question.middle))
-        counted = self.trees.cells.numbers * reach.inside
+        counted, numbers = self.trees.cells.numbers * reach.inside, self.trees.cells.numbers
         step, origin = float(line.step), float(line.origin)
         values = (self.question.middle + origin) * step
-
-        def bounds(beta: float) -> tuple[float, float]:
-            ends = [(each + origin) * step for each in (self.question.low, self.question.high)]
-            return self._bounds(np.minimum(*ends) * counted, np.maximum(*ends) * counted, beta)
-
+        ends = [(each + origin) * step for each in (self.question.low, self.question.high)]
         weights = self.question.share * values * counted
         within = self.question.spread * counted * step**2
-        least = 0.0 if bool((weights >= 0.0).all()) else -math.inf
+        hidden = self._hidden(reach, ends[0], ends[1])
+
+        def bounds(beta: float) -> tuple[float, float]:
+            return self._ends(reach, np.minimum(*ends), np.maximum(*ends), beta)
+
+        def error() -> float:
+            return math.sqrt(self._covariance(weights, weights, within)) or spread_hidden(hidden, bounds)
+
         answer = Answer(
-            self._value(weights), lambda: math.sqrt(self._covariance(weights, weights, within)), bounds, least
+            self._value(weights),
+            error,
+            bounds,
+            0.0 if bool((self.question.share * ends[0] * numbers >= 0.0).all()) else -math.inf,
         )
-        beyond = self._rows(self.trees.cells.numbers * ~reach.inside)
-        return SumAnswer(answer, self._covers(reach), beyond)
+        beyond = self._rows(numbers * ~reach.inside)
+        return SumAnswer(answer, self._covers(reach, hidden), beyond, hidden)
 
     @property
     def mean(self) -> Ratio:
-        """The mean of the values that the sum covers."""
-        reach = self._choose(np.abs(self.question.middle))
-        counted = self.trees.cells.numbers * reach.inside
+        """The mean of the values that the sum covers; its interval is about all of the question."""
+        reach, numbers = self._choose(np.abs(self.question.middle)), self.trees.cells.numbers
+        counted = numbers * reach.inside
 
         def bounds(beta: float) -> tuple[float, float]:
-            sums = self._bounds(self.question.low * counted, self.question.high * counted, beta / 2)
-            return ratio_bounds(sums, self._bounds(counted, counted, beta / 2))
+            sums = self._ends(reach, self.question.low, self.question.high, beta / 2)
+            return ratio_bounds(sums, self._bounds(numbers, numbers, beta / 2))
 
         joint = self._joint(self.question.middle * counted, counted, self.question.spread)
-        least, most = self._extremes(counted, joint)
-        return Ratio(joint, self._covers(reach), least, most, bounds, shown=self.trees.cells.line.number)
+        if joint.sure:  # noise alone puts a mean outside of what is covered
+            first, last = (end * joint.bottom for end in self._extremes(counted))
+            joint = joint._replace(top=min(max(joint.top, first), last))
+        hidden = self._hidden(reach, self.question.low, self.question.high)
+        return Ratio(
+            joint,
+            self._covers(reach, hidden),
+            *self._extremes(numbers),
+            bounds,
+            shown=self.trees.cells.line.number,
+            hidden=(self._hidden_rows(reach), *hidden),
+        )
 
     @property
     def variance(self) -> Ratio:
-        """The variance of the values, as far as their squares stand out from the noise."""
+        """The variance of the values whose squares stand out from the noise; its interval is about all."""
         square = float(self.trees.cells.line.step) ** 2
         return self._variance(lambda ratio: ratio * square)
 
     @property
     def std(self) -> Ratio:
-        """The standard deviation of the values, as far as their squares stand out from the noise."""
+        """The standard deviation of the same values; its interval is about all."""
         step = float(self.trees.cells.line.step)
         return self._variance(lambda ratio: math.sqrt(ratio) * step)
 
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
-        reach = self._choose(self.question.square)
-        counted = self.trees.cells.numbers * reach.inside
+        reach, numbers = self._choose(self.question.square), self.trees.cells.numbers
+        counted = numbers * reach.inside
         values, rows = self.question.middle * counted, self._value(self.question.share * counted)
         mean = self._value(self.question.share * values) / rows if rows > 0.0 else 0.0
         centred = (self.question.square - 2.0 * mean * self.question.middle + mean**2) * counted
         joint = self._joint(centred, counted, np.zeros_like(centred))
-        low, high = self._extremes(counted, joint)
+        if joint.sure:
+            low, high = self._extremes(counted)
+            joint = joint._replace(top=min(max(joint.top, 0.0), joint.bottom * (high - low) ** 2 / 4.0))
+        # The distance from another mean than that of all values is no less: no tail is underestimated.
+        far = (np.maximum(np.abs(self.question.low), np.abs(self.question.high)) + abs(mean)) ** 2
+        hidden, (low, high) = self._hidden(reach, far, far), self._extremes(numbers)
 
         def bounds(beta: float) -> tuple[float, float]:
-            ends = np.sort(np.square([self.question.low, self.question.high]), axis=0) * counted
-            sums = self._bounds(self.question.low * counted, self.question.high * counted, beta / 3)
-            count = self._bounds(counted, counted, beta / 3)
-            first, last = ratio_bounds(sums, count)
-            least = 0.0 if first < 0.0 < last else min(first**2, last**2)
-            lowest, highest = ratio_bounds(self._bounds(ends[0], ends[1], beta / 3), count)
-            return lowest - max(first**2, last**2), highest - least
+            ends = np.sort(np.square([self.question.low, self.question.high]), axis=0)
+            second = self._ends(reach, ends[0], ends[1], beta / 4)
+            rows = self._bounds(numbers, numbers, beta / 4)
+            return self._least_variance(counted, rows[1], beta / 2), ratio_bounds(second, rows)[1]
 
-        return Ratio(joint, self._covers(reach), 0.0, (high - low) ** 2 / 4.0, bounds, shown)
+        return Ratio(
+            joint,
+            self._covers(reach, hidden),
+            0.0,
+            (high - low) ** 2 / 4.0,
+            bounds,
+            shown,
+            hidden=(self._hidden_rows(reach), 0.0, hidden[1] - hidden[0]),
+        )
+
+    def _least_variance(self, counted: Floats, most_rows: float, beta: float) -> float:
+        """A lower bound on the variance of all values: that of those covered, times their share."""
+        ends = np.sort(np.square([self.question.low, self.question.high]), axis=0) * counted
+        sums = self._bounds(self.question.low * counted, self.question.high * counted, beta / 3)
+        count = self._bounds(counted, counted, beta / 3)
+        first, last = ratio_bounds(sums, count)
+        lowest, _ = ratio_bounds(self._bounds(ends[0], ends[1], beta / 3), count)
+        least = max(0.0, lowest - max(first**2, last**2))
+        return least * min(1.0, count[0] / most_rows) if count[0] > 0.0 else 0.0
+
+    def _ends(self, reach: _Reach, low: Floats, high: Floats, beta: float) -> tuple[float, float]:
+        """Bounds on a sum over all values that are asked for: each row adds between low and high.
+
+        Values that are not covered count in the end that they can move.
+        """
+        numbers, signed = self.trees.cells.numbers, bool((self.question.least < 0.0).any())
+        least, most = (
+            each * numbers * (reach.inside | signed | (sign * each > 0.0))
+            for sign, each in ((-1.0, low), (1.0, high))
+        )
+        return self._bounds(least, most, beta)
+
+    def _hidden(self, reach: _Reach, low: Floats, high: Floats) -> tuple[float, float]:
+        """What values that are not covered may add, below zero and above it, if they thin out.
+
+        A row of a cell adds between low and high. Where no octave stands out, nothing is known.
+        """
+        ends = [0.0, 0.0]
+        for side, octaves, rows, thins in self._tails(reach):
+            cells = (octaves == self.trees.octaves(side)) & (self.question.most > 0.0)
+            far = np.where(np.abs(low) > np.abs(high), low, high)
+            weights = np.where(cells, np.abs(far), 0.0).max(axis=1)
+            above = bool((far * cells.any(axis=0)).sum() > 0.0)
+            most = weigh_tail(weights, rows, BETA) if thins and any(self.trees.clear) else math.inf
+            ends[above] += most if above else -most
+        if bool((self.question.least < 0.0).any()):  # rows that are taken away pull the other way
+            ends = [ends[0] - ends[1], ends[1] - ends[0]]
+        return ends[0], ends[1]
+
+    def _hidden_rows(self, reach: _Reach) -> float:
+        """How many rows at most are not covered, if they thin out."""
+        return sum(float(rows.sum()) for _, _, rows, _ in self._tails(reach))
+
+    def _tails(self, reach: _Reach) -> Iterator[tuple[int, Ints, Floats, bool]]:
+        """The octaves of each side that are not covered, with at most how many rows each holds.
+
+        The last is False where an octave clearly contradicts that the tail thins out.
+        """
+        asked = (self.question.most > 0.0) & (self.trees.cells.numbers > 0.0)
+        cap = float(1 << max(self.trees.clear))
+        for side, covered in ((1, reach.up), (-1, reach.down)):
+            octaves = self.trees.octaves(side)
+            silent = np.unique(octaves[asked & (octaves > covered)])
+            if not silent.size:
+                continue
+            silent = np.arange(silent[0], silent[-1] + 1)[:, np.newaxis]
+            places = np.concatenate([[[covered - 1], [covered]], silent])
+            found, deviations = self._octave_rows(places, octaves)
+            most = np.maximum(found, 0.0) + MARGIN * deviations
+            thinning = measured_thinning(found[1], max(found[0], 1.0)) if covered > 1 else THINNING
+            knots = [float(1 << int(octave)) for octave in silent[:, 0]]
+            last = (float(1 << covered), float(most[1])) if covered else (0.0, 0.0)
+            limits = limit_rows(knots, most[2:].tolist(), last=last, cap=cap, thinning=thinning)
+            thins = bool(((found - CONTRADICTED * deviations)[2:] <= limits).all())
+            yield side, silent, limits, thins
+
+    def _octave_rows(self, chosen: Ints, octaves: Ints) -> tuple[Floats, Floats]:
+        """About how many rows of the question each of these octaves of a side holds, with deviations."""
+        nodes = self._nodes(((octaves == chosen) & (octaves > 0)) * np.abs(self.question.share))
+        found, variances = nodes @ self.trees.measured, np.square(nodes).sum(axis=1) * self.trees.variance
+        return found, np.sqrt(variances)
 
     def _choose(self, sizes: Floats) -> _Reach:
         """On each side the octaves for which the sum, less three deviations of its noise, is largest.
@@ -300,19 +408,20 @@ class LogEstimate:
         variances = np.square(nodes).sum(axis=1) * self.trees.variance
         return int(np.argmax(nodes @ self.trees.measured - _SAFETY * np.sqrt(variances)))
 
-    def _covers(self, reach: _Reach) -> Covers:
+    def _covers(self, reach: _Reach, hidden: tuple[float, float]) -> Covers:
         """All values of the octaves that are covered, and none beyond."""
         line = self.trees.cells.line
-        return Covers(self._end(reach, reach.down, -1, line.down), self._end(reach, reach.up, 1, line.up))
+        lower, upper = self._end(reach, reach.down, -1, line.down), self._end(reach, reach.up, 1, line.up)
+        return Covers(lower, upper, thinning=0.0 < hidden[1] - hidden[0] < math.inf)
 
     def _end(self, reach: _Reach, octaves: int, side: int, length: int) -> End:
         lost = (self.question.most > 0.0) & ~reach.inside & (self.trees.cells.sides == side)
         at, whole = self.trees.cells.line.number(side * min(length, (1 << octaves) - 1)), not bool(lost.any())
         return End(at, None if whole else at, whole)
 
-    def _extremes(self, counted: Floats, joint: Joint) -> tuple[float, float]:
-        """The least and the largest offset of rows that count; if there may be none, of the question."""
-        some = (counted if joint.sure else self.trees.cells.numbers) * self.question.most > 0.0
+    def _extremes(self, counted: Floats) -> tuple[float, float]:
+        """The least and the largest offset of rows that count; if there is none, of all values."""
+        some = counted * self.question.most > 0.0
         if not bool(some.any()):
             return -float(self.trees.cells.line.down), float(self.trees.cells.line.up)
         return float(self.question.low[some].min()), float(self.question.high[some].max())

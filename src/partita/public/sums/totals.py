@@ -27,8 +27,9 @@ from partita.public.axis.base import Parts, PartsReader
 from partita.public.bounds import laplace_sum_reach, laplace_variance
 from partita.public.boxes.base import BoxTerm
 from partita.public.sums.base import Covers, End, SumAnswer, SumRelease, ValueLine
-from partita.public.sums.knots import caps
+from partita.public.sums.knots import caps, list_knots
 from partita.public.sums.parts import KeyCounts
+from partita.public.sums.tails import MARGIN, THINNING, measured_thinning, weigh_tail
 
 UNIT: Final = 1 << 30
 """The mass of a row: what the floor takes from its value is less than a part in 2^30 of the gap around it."""
@@ -51,12 +52,6 @@ _STEEP: Final = 2.5 * math.log(2)  # so much more: false knots get rarer faster 
 _LOUD: Final = 12.0  # scales for three neighbouring knots together where no magnitude was clear
 _TOGETHER: Final = 3
 _CLIPPED: Final = 2  # knots behind the last covered one whose rows count as that one
-_THINNING: Final = 0.4  # rows of a knot for each row of the one before it, where nothing was measured
-_MOST_THINNING: Final = 0.5  # from here on every knot adds as much as the one before it
-_RATIO: Final = (0.1, 0.45)  # measured thinning is taken to lie in here
-_RATIO_SLOPE, _RATIO_SHIFT = 1.3, 0.1  # a margin for its noise
-_SELDOM: Final = 0.03  # rows that a silent knot is expected to hold, below which it is left out
-_MARGIN: Final = 2.0  # scales that the last covered knot may hold more than it shows
 _WIDER: Final = 1.02  # of the normal quantile: sums of few Laplace noises have longer tails
 
 
@@ -156,20 +151,6 @@ class Magnitudes:
             return 0
         filled = np.flatnonzero(counts[: clear[-1] + 1] > _FILLED * scale)
         return edges[int(filled[-1] if filled.size else clear[-1])]
-
-
-def list_knots(cap: int | None, length: int) -> tuple[int, ...]:
-    """The cap, twice the cap, four times the cap, ..., and the length; nothing for a side without values.
-
-    >>> list_knots(3, 20), list_knots(None, 0)
-    ((3, 6, 12, 20), ())
-    """
-    if cap is None:
-        return ()
-    found = [cap]
-    while found[-1] < length:
-        found.append(min(length, 2 * found[-1]))
-    return tuple(found)
 
 
 @final
@@ -297,10 +278,9 @@ class KnotSide:
             return 0.0
         thinning, last = self._thinning, max(float(self.masses[self.top - 1]), self.noise)
         own = max(0.0, float(self.masses[self.top])) + self.noise * math.log(1 / (2 * beta))
-        first = min(own, (last + _MARGIN * self.noise) * (thinning if self.top > 1 else 1.0))
-        rows, knots = first * thinning ** np.arange(self.knots.size - self.top), self.knots[self.top :]
-        together = float(knots @ np.where(rows >= _SELDOM, rows, 0.0))
-        return max(together, float(knots[rows >= beta].max(initial=0.0)))
+        first = min(own, (last + MARGIN * self.noise) * (thinning if self.top > 1 else 1.0))
+        rows = first * np.power(thinning, np.arange(self.knots.size - self.top), dtype=np.float64)
+        return weigh_tail(self.knots[self.top :], rows, beta)
 
     def ends(self, slack: float) -> tuple[float, float]:
         """The least and the largest sum of masses times knots if every mass is within `slack` rows."""
@@ -328,10 +308,9 @@ class KnotSide:
     def _thinning(self) -> float:
         """Rows of a knot for each row of the one before it; measured where two lie above the first."""
         if self.top < 3:
-            return _THINNING
+            return THINNING
         before = max(float(self.masses[1 : self.top - 1].sum()), self.noise)
-        ratio = min(max(float(self.masses[2 : self.top].sum()) / before, _RATIO[0]), _RATIO[1])
-        return min(_MOST_THINNING, _RATIO_SLOPE * ratio + _RATIO_SHIFT)
+        return measured_thinning(float(self.masses[2 : self.top].sum()), before)
 
 
 @final

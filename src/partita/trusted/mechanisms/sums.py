@@ -51,11 +51,12 @@ class ValueCap(Private):
     Fraction(20, 1)
     """
 
-    value: Converted[Domain, ValueLine] = parameter()
+    value: Converted[Domain | ValueLine, ValueLine] = parameter()
 
     def _convert(self) -> None:
         super()._convert()
-        freeze(self, value=ValueLine.of(cast(Domain, self.value)))
+        given = cast(Domain | ValueLine, self.value)
+        freeze(self, value=given if isinstance(given, ValueLine) else ValueLine.of(given))
 
     def _check(self) -> None:
         check_scale(self.scale, self.epsilon)

@@ -106,14 +106,14 @@ def test_rows_past_the_cap_are_beyond(small: int, high: int) -> None:
     answer = release.sum([BoxTerm((), ())])
 
     assert release.controls.tops.up == 40
-    assert answer.covers.text == f"values up to {high} in full, those above count as {high}"
+    assert answer.covers.text.startswith(f"values up to {high} in full, those above count as {high}")
     assert answer.value == pytest.approx(10 * small + 100 * high)
     assert answer.beyond.value == pytest.approx(100.0)
     assert answer.beyond.worst()[0] <= 100 <= answer.beyond.worst()[1]
 
 
-def test_what_worst_guarantees_is_what_the_words_say() -> None:
-    """Many small rows and some far too large to be seen: bounds hold the sum of what rows count as.
+def test_what_worst_guarantees_is_the_sum_of_all_values() -> None:
+    """Many small rows and some far too large to be seen: bounds hold the true sum, which is not covered.
 
     At 0.001, with twenty tapes, they fail once in fifty runs of other tapes.
     """
@@ -122,7 +122,8 @@ def test_what_worst_guarantees_is_what_the_words_say() -> None:
         noise = tape_noise(EndlessTape(tape))
         answer = _released(values, Integer(0, 10**6), noise, Fraction(1, 20)).sum([BoxTerm((), ())])
         low, high = answer.worst(0.001)
-        assert low <= float(answer.covers.counted(values).sum()) <= high
+        assert float(answer.covers.counted(values).sum()) < values.sum()
+        assert low <= float(values.sum()) <= high
 
 
 def _reached(tops: Tops, found: list[float]) -> int:

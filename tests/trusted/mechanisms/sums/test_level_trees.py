@@ -234,7 +234,10 @@ def test_a_true_maximum_as_cap_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_four_times_the_values_have_four_times_the_sums() -> None:
-    """On one tape, values times four give every sum, error and bound times four, exactly."""
+    """On one tape, values times four give every sum, error and lower bound times four, exactly.
+
+    The upper bound is about all values, up to the declared bound, which stays.
+    """
     axis, value, random = Axis(size=30), Integer(0, 2**50), np.random.default_rng(5)
     mechanism = LevelTrees(keys=[axis], value=value, epsilon=1)
     keys, values = random.integers(0, 30, 20_000), 4 ** random.integers(8, 14, 20_000)
@@ -253,7 +256,7 @@ def test_four_times_the_values_have_four_times_the_sums() -> None:
             4 * small.error,
             4 * small.covers.high,
         )
-        assert large.worst() == tuple(4 * end for end in small.worst())
+        assert large.worst()[0] == 4 * small.worst()[0]
 
 
 def test_the_release_says_what_it_spent() -> None:

@@ -15,6 +15,7 @@ from partita.domain import Category, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.public.sums.base import ValueLine
+from partita.public.sums.knots import list_knots
 from partita.public.sums.totals import (
     UNIT,
     Caps,
@@ -22,7 +23,6 @@ from partita.public.sums.totals import (
     KnotTotalRelease,
     Magnitudes,
     TotalKnots,
-    list_knots,
     split_rows,
 )
 from partita.testing import (
