@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, final
 
@@ -48,6 +48,7 @@ _OCTAVE: Final = 4  # buckets that are tested together
 # Constants of a model, none of privacy: looked at on three families (benchmarks/README.md, means by group).
 _ADJACENT: Final = 6  # scales of noise that the octave behind one in use must exceed to be in use, too
 _LEAST_LOUD: Final = 3  # scales of noise that the last bucket in use must exceed
+_LEAST_OCTAVE: Final = 12  # scales of noise that the fullest octave must exceed, or no mean is told
 _LEAN: Final = 0.25  # weight of the worst bias when the clip is chosen; the rest is for the estimated bias
 _HIDDEN: Final = 4.0  # scales of noise that a silent octave may hide
 _DOUBT: Final = 2.0  # scales of noise that are added to the first silent octave, to measure how rows thin out
@@ -58,9 +59,21 @@ _REACH: Final = 2.1  # deviations of noise in an interval of 95%: Laplace noise 
 _NORMAL: Final = 1.96
 _MOST_TAIL: Final = 1.4  # times the worst pooled tail that a group may have
 _FEW_DECIDE: Final = 1.5  # how far single rows past the clip move the mean of a small group
+_NARROW: Final = 0.5  # bands narrower than this part of their distance from the origin get a centre
+_OUTER: Final = 0.125  # of all rows may lie on each side of a band
+_NEAR: Final = 16  # offsets up to which buckets are so fine that no centre is needed
 _FEWEST_ROWS: Final = (
     9  # noise scales of a mass, 10 / epsilon in all: a mean of fewer rows is not determinable
 )
+
+
+def center_line(line: ValueLine, centre: int) -> ValueLine:
+    """The same values, told by their distance from a centre, which is an offset of the line.
+
+    >>> center_line(ValueLine(low=0, size=100, step=Fraction(1)), 37)
+    ValueLine(low=-37, size=100, step=Fraction(1, 1))
+    """
+    return replace(line, low=line.low - line.origin - centre)
 
 
 def count_groups(keys: Sequence[Axis]) -> int:
@@ -145,17 +158,38 @@ class _Side(NamedTuple):
 class PooledColumn:
     """The noisy counts of all values by magnitude, in buckets from the lowest value to the highest.
 
-    Everything here is a function of these counts and of public facts.
+    Everything here is a function of these counts and of public facts. A column that is `centred` has about
+    half of its rows on each side of the origin of its buckets.
     """
 
     buckets: ValueBuckets
     noisy: NDArray[Any]
     scale: Fraction
+    centred: bool = False
 
     @cached_property
     def rows(self) -> float:
         """How many rows hold a number, and at least one."""
         return max(1.0, float(self._counts.sum()))
+
+    @cached_property
+    def clear(self) -> bool:
+        """Whether some octave stands out of the noise: otherwise nobody knows where values lie."""
+        octaves = np.convolve(self._counts, np.ones(_OCTAVE))
+        return bool(octaves.max() > _LEAST_OCTAVE * float(self.scale))
+
+    @property
+    def band(self) -> Clip | None:
+        """Where most rows lie, if that is so far from the origin that magnitudes tell little about them.
+
+        Only buckets that stand out of the noise count, so that a few others are outvoted.
+        """
+        loud = np.where(self._counts > _LEAST_LOUD * float(self.scale), self._counts, 0.0)
+        upto = np.cumsum(loud)
+        first, last = np.searchsorted(upto, [_OUTER * upto[-1], (1 - _OUTER) * upto[-1]])
+        band = Clip(int(self._firsts[first]), int(self._lasts[last]))
+        near = max(band.low, -band.high)
+        return band if near > _NEAR and band.width <= _NARROW * near else None
 
     def choose(self, *, noise: float, groups: int) -> Clip:
         """The clip for which a typical group has the least error.
@@ -213,8 +247,10 @@ class PooledColumn:
     @cached_property
     def _sides(self) -> tuple[_Side, _Side]:
         """The lower side, with all offsets negated, and the upper side."""
-        down = self._side(-self._firsts[::-1], -self._middles[::-1], self._counts[::-1])
-        return down, self._side(self._lasts, self._middles, self._counts)
+        down = self._side(
+            -self._firsts[::-1], -self._middles[::-1], self._counts[::-1], 1 + len(self.buckets.above)
+        )
+        return down, self._side(self._lasts, self._middles, self._counts, 1 + len(self.buckets.below))
 
     @cached_property
     def _mean(self) -> float:
@@ -223,9 +259,9 @@ class PooledColumn:
         rows = np.minimum(down.seen[::-1], up.seen)
         return float(rows @ self._middles) / max(1.0, float(rows.sum()))
 
-    def _side(self, edges: Ints, middles: Floats, counts: Floats) -> _Side:
+    def _side(self, edges: Ints, middles: Floats, counts: Floats, origin: int) -> _Side:
         octaves = np.convolve(counts, np.ones(_OCTAVE))[: counts.size]
-        last = self._last_used(counts, octaves)
+        last = self._last_used(counts, octaves, origin)
         seen = np.maximum(np.where(np.arange(counts.size) <= last, counts, 0.0), 0.0)
         hidden, scale = seen.copy(), float(self.scale)
         silent = max(0.0, float(counts[last + 1 : last + 1 + _OCTAVE].sum()))
@@ -238,14 +274,17 @@ class PooledColumn:
             rows *= thinning
         return _Side(edges, middles, counts, seen, hidden)
 
-    def _last_used(self, counts: Floats, octaves: Floats) -> int:
+    def _last_used(self, counts: Floats, octaves: Floats, origin: int) -> int:
         """The last bucket that is taken to hold rows.
 
         That is where the highest clear octave ends, or without one the fullest, or those right behind it that
-        exceed a lower level. Buckets at its end that hold next to nothing do not count.
+        exceed a lower level. Buckets at its end that hold next to nothing do not count. A centred column
+        reaches at least as far as the usual distance from the centre, on both sides.
         """
         clear = np.flatnonzero(octaves > octave_level(self.scale, self.buckets.size))
         last = int(clear[-1]) if clear.size else int(np.argmax(octaves))
+        if self.centred and last <= origin + _OCTAVE:
+            last = min(origin + self._usual, counts.size - 1)
         while last + 1 < counts.size:
             behind = min(last + _OCTAVE, counts.size - 1)
             if octaves[behind] <= _ADJACENT * float(self.scale):
@@ -253,6 +292,16 @@ class PooledColumn:
             last = behind
         loud = np.flatnonzero(counts[: last + 1] > _LEAST_LOUD * float(self.scale))
         return max(int(loud[-1]), last - _OCTAVE + 1) if loud.size else last
+
+    @cached_property
+    def _usual(self) -> int:
+        """How many buckets the fullest octave of distances reaches from the origin, both sides together."""
+        origin = 1 + len(self.buckets.below)
+        sides = self._counts[:origin][::-1], self._counts[origin + 1 :]
+        both = np.zeros(max(side.size for side in sides))
+        for side in sides:
+            both[: side.size] += side
+        return 1 + int(np.argmax(np.convolve(both, np.ones(_OCTAVE))[: both.size]))
 
     @cached_property
     def _counts(self) -> Floats:
@@ -338,7 +387,7 @@ class GroupEstimate:
 
         The interval is about the true mean. It has room for what the pooled column may have beyond the clip.
         """
-        line, clip = self.release.value, self.release.clip
+        line, clip = self.release.line, self.release.clip
         lower, upper = self._masses
         rows = lower + upper
         top = clip.low * lower + clip.high * upper
@@ -352,12 +401,12 @@ class GroupEstimate:
             -float(line.down),
             float(line.up),
             self._bounds,
-            shown=line.number,
+            shown=self.release.number,
             tail=MeanTail(
                 max(0.0, shift + self._most_tail(worst.below, rows)),
                 max(0.0, self._most_tail(worst.above, rows) - shift),
             ),
-            fewest=_FEWEST_ROWS * float(self.release.scale) / clip.unit,
+            fewest=self._fewest,
         )
 
     def _bounds(self, beta: float) -> tuple[float, float]:
@@ -374,6 +423,12 @@ class GroupEstimate:
         low, high = max(low, float(clip.low)), min(high, float(clip.high))
         below, above = self.release.pooled.most_excess(clip, half)
         return low - below / rows[0], high + clip.rounding + above / rows[0]
+
+    @property
+    def _fewest(self) -> float:
+        """The least number of rows of which a mean can be told; infinite if the clip is a guess."""
+        release = self.release
+        return _FEWEST_ROWS * float(release.scale) / release.clip.unit if release.pooled.clear else math.inf
 
     def _most_tail(self, worst: float, rows: float) -> float:
         """How far values past one end of the clip may move the mean of these rows."""
@@ -403,6 +458,9 @@ class GroupEstimate:
         return laplace_mix_reach(factors / unit, np.full(factors.size, float(1 / scale)), beta)
 
 
+_NO_CENTRE: Final[dict[str, Json]] = {"centre": 0, "centre_rate": "0"}  # of files that say nothing of it
+
+
 def _refuse(name: str, rule: str) -> NoReturn:
     fix = "publish with sums=[...] and another mechanism"
     raise InvalidParameter(name, rule, given="means by group", fix=fix)
@@ -413,9 +471,10 @@ def _refuse(name: str, rule: str) -> NoReturn:
 class GroupMeansRelease(SumRelease):
     """Noisy masses on the lower knots of all groups, then on the upper ones, and noisy counts of magnitudes.
 
-    `noisy` holds the masses in whole units. `clip` is a function of the counts; it is stored, so that another
-    machine with other rounding reads the same. `guarantee` is None if the release was made with injected
-    noise.
+    `noisy` holds the masses in whole units. Magnitudes are those of distances from the `centre`, an offset of
+    the value line, and so are the ends of the `clip`. It is a function of the counts; it is stored, so that
+    another machine with other rounding reads the same. The centre is the origin, or was chosen at the price
+    of `centre_rate` for each row. `guarantee` is None if the release was made with injected noise.
     """
 
     kind: ClassVar[str] = "group-means"
@@ -432,12 +491,23 @@ class GroupMeansRelease(SumRelease):
     bucket_scale: Fraction
     noisy: NDArray[Any]
     scale: Fraction
+    centre: int = 0
+    centre_rate: Fraction = Fraction(0)
     guarantee: Guarantee | None = None
+
+    @cached_property
+    def line(self) -> ValueLine:
+        """The values by their distance from the centre."""
+        return center_line(self.value, self.centre)
+
+    def number(self, distance: float) -> float:
+        """The value at a distance from the centre."""
+        return self.value.number(self.centre + distance)
 
     @property
     def specials(self) -> dict[str, Answer]:
         """How many rows lie below and above the declared bounds, and how many are invalid and null."""
-        below, above = ValueBuckets(self.value).outside(self.buckets)
+        below, above = ValueBuckets(self.line).outside(self.buckets)
         null, invalid = self.buckets[:2].tolist()
         counts = {"below": below, "above": above, "invalid": invalid, "null": null}
         return {name: self._bucket(count) for name, count in counts.items()}
@@ -445,7 +515,9 @@ class GroupMeansRelease(SumRelease):
     @cached_property
     def pooled(self) -> PooledColumn:
         """The counts of magnitudes of all groups together."""
-        return PooledColumn(ValueBuckets(self.value), self.buckets, self.bucket_scale)
+        return PooledColumn(
+            ValueBuckets(self.line), self.buckets, self.bucket_scale, centred=self.centre != 0
+        )
 
     @cached_property
     def excess(self) -> MeanTail:
@@ -467,29 +539,31 @@ class GroupMeansRelease(SumRelease):
     @property
     def covers(self) -> Covers:
         """Values within the clip count in full, those beyond as its ends."""
-        line = self.value
         return Covers(
-            End(line.number(self.clip.low), whole=self.clip.low <= -line.down),
-            End(line.number(self.clip.high), whole=self.clip.high >= line.up),
+            End(self.number(self.clip.low), whole=self.clip.low <= -self.line.down),
+            End(self.number(self.clip.high), whole=self.clip.high >= self.line.up),
         )
 
     @property
     def story(self) -> str:
         """What was chosen on the way."""
-        ends = (f"{self.value.number(end):,.6g}" for end in self.clip)
+        ends = (f"{self.number(end):,.6g}" for end in self.clip)
+        around = f" around {self.number(0):,.6g}" if self.centre else ""
         return (
             f"Each row was split between {' and '.join(ends)}, for which the noisy magnitudes of the whole "
-            "column speak; intervals are about the true mean of a group."
+            f"column{around} speak; intervals are about the true mean of a group."
         )
 
     @property
     def spent(self) -> Fraction:
-        """What a row costs: it is in one bucket, and has one unit of mass in one group."""
-        return 1 / self.bucket_scale + self.clip.unit / self.scale
+        """What a row costs: it is in one bucket, has one unit of mass in one group, and moves the centre."""
+        return self.centre_rate + 1 / self.bucket_scale + self.clip.unit / self.scale
 
     def parts(self) -> Parts:
         """The noisy numbers, their scales, and the clip."""
         facts: dict[str, Json] = {
+            "centre": self.centre,
+            "centre_rate": str(self.centre_rate),
             "low": self.clip.low,
             "high": self.clip.high,
             "bucket_scale": str(self.bucket_scale),
@@ -502,8 +576,17 @@ class GroupMeansRelease(SumRelease):
         cls, parts: Parts, guarantee: Guarantee | None, *, keys: Sequence[Axis], value: Domain
     ) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
-        reader, line, axes = PartsReader(parts), ValueLine.of(value), tuple(keys)
-        reader.expect(facts=("low", "high", "bucket_scale", "scale"), series=("buckets", "noisy"))
+        found = Parts({**_NO_CENTRE, **parts.facts}, parts.series)
+        reader, column, axes = PartsReader(found), ValueLine.of(value), tuple(keys)
+        facts = (*_NO_CENTRE, "low", "high", "bucket_scale", "scale")
+        reader.expect(facts=facts, series=("buckets", "noisy"))
+        centre, rate = (
+            reader.integer("centre", low=-column.down, high=column.up),
+            reader.rational("centre_rate"),
+        )
+        if rate < 0:
+            raise damaged("centre_rate", "must not be negative")
+        line = center_line(column, centre)
         few = len(axes) <= 1 and count_cells(axes) <= MOST_GROUPS
         check_release(few, "keys", f"must be one at most, of at most {MOST_GROUPS} cells", fix="get it again")
         low, high = (reader.integer(name, low=-line.down, high=line.up) for name in ("low", "high"))
@@ -511,12 +594,14 @@ class GroupMeansRelease(SumRelease):
             raise damaged("clip", "must have two ends")
         return cls(
             keys=axes,
-            value=line,
+            value=column,
             clip=Clip(low, high),
             buckets=reader.noisy("buckets", count=ValueBuckets(line).size),
             bucket_scale=reader.scale("bucket_scale"),
             noisy=reader.noisy("noisy", count=2 * count_cells(axes)),
             scale=reader.scale("scale"),
+            centre=centre,
+            centre_rate=rate,
             guarantee=guarantee,
         )
 

@@ -156,7 +156,7 @@ def test_a_person_with_several_rows_costs_at_most_epsilon(neighbors: Any) -> Non
 def _exact_clip(mechanism: GroupMeans, rows: Any) -> Clip:
     """The clip that the exact counts of magnitudes would speak for."""
     points = _points(rows, mechanism.keys, mechanism.value)
-    return mechanism._choose(mechanism.cap.measure(points, session=ZeroNoise()))
+    return mechanism._choose(mechanism.cap, mechanism.cap.measure(points, session=ZeroNoise()))
 
 
 def _around_a_clip(mechanism: GroupMeans) -> tuple[Any, Any]:
@@ -196,7 +196,7 @@ def test_a_clip_from_true_values_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
     one, other = _around_a_clip(MOVABLE)
     monkeypatch.setattr(type(MOVABLE.cap), "measure", measured)
-    monkeypatch.setattr(GroupMeans, "_choose", lambda self, noisy: shipped(self, held[-1]))
+    monkeypatch.setattr(GroupMeans, "_choose", lambda self, cap, noisy: shipped(self, cap, held[-1]))
 
     with pytest.raises(CouplingBroken):
         coupled(_run(MOVABLE), one, other, tape_noise(EndlessTape(1)))
@@ -205,7 +205,7 @@ def test_a_clip_from_true_values_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 def _planted(bug: str, patch: pytest.MonkeyPatch) -> None:
     shipped = Clip.summed
     if bug == "change-one forgotten":
-        patch.setattr(GroupMeans, "_rate", property(lambda self: self.epsilon * Fraction(9, 10)))
+        patch.setattr(GroupMeans, "_rate", lambda self, *, band: self.epsilon * Fraction(9, 10))
     elif bug == "a unit that rounding breaks":
 
         def rounded(self: Clip, groups: Any, offsets: Any, counts: Any, number: int) -> Any:
@@ -215,9 +215,9 @@ def _planted(bug: str, patch: pytest.MonkeyPatch) -> None:
 
         patch.setattr(Clip, "summed", rounded)
     elif bug == "the unit forgotten":
-        patch.setattr(GroupMeans, "_scale", lambda self, clip: 1 / self._rate)
+        patch.setattr(GroupMeans, "_scale", lambda self, clip, *, band: 1 / self._rate(band=band))
     elif bug == "all of epsilon for the masses":
-        patch.setattr(GroupMeans, "_rate", property(lambda self: self.rate))
+        patch.setattr(GroupMeans, "_rate", lambda self, *, band: self.rate)
     elif bug == "mass in two groups":
         patch.setattr(
             Clip, "summed", lambda self, *given: shipped(self, *given)[:, ::-1] + shipped(self, *given)
@@ -294,10 +294,10 @@ def test_the_clip_follows_the_values() -> None:
         values = np.clip(values, domain.low, domain.high)
         rows = list(zip(random.integers(0, 100, 30_000), values - domain.low + 1, strict=True))
         mechanism = GroupMeans(keys=[axis], value=domain, epsilon=1)
-        clip = _released(mechanism, rows, tape_noise(EndlessTape(3))).clip
-        near = max(2000, abs(middle) // 5)
-        assert middle - near <= clip.low < np.quantile(values, 0.1)
-        assert np.quantile(values, 0.9) < clip.high <= middle + near
+        release = _released(mechanism, rows, tape_noise(EndlessTape(3)))
+        low, high = (release.centre + end for end in release.clip)
+        assert middle - 2000 <= low < np.quantile(values, 0.1)
+        assert np.quantile(values, 0.9) < high <= middle + 2000
 
 
 @pytest.mark.parametrize("epsilon", ["1", "1/5"])
@@ -349,6 +349,18 @@ def test_a_group_of_few_rows_is_not_determinable() -> None:
     )
 
 
+def test_where_no_octave_is_clear_no_mean_is_told() -> None:
+    """A clip that noise chose would be a guess: with few rows under wide bounds all answers say so."""
+    rows, value = [(0, 900), (1, 1100)] * 500, Integer(0, 2**31)
+    for epsilon, clear in (("1", True), ("1/20", False)):
+        mechanism = GroupMeans(keys=[KEY], value=value, epsilon=epsilon)
+        for seed in range(5):
+            release = _released(mechanism, rows, tape_noise(EndlessTape(seed)))
+            mean = release.mean([release.everything])
+            assert mean.determinable == clear
+            assert clear or mean.interval() == (0.0, 2.0**31)
+
+
 def test_rows_without_a_number_have_no_mass_and_missing_keys_are_a_group() -> None:
     """Null and invalid values change no mean; rows whose key is missing are a group of their own."""
     rows = [(0, 6)] * 400 + [(0, 8)] * 30 + [(0, 9)] * 20 + [(0, 7)] * 10 + [(2, 3)] * 50
@@ -396,6 +408,10 @@ def test_a_column_of_one_value_has_that_mean() -> None:
         {"high": 5},
         {"high": "4"},
         {"scale": "0"},
+        {"centre": 5},
+        {"centre": "0"},
+        {"centre_rate": "-1/8"},
+        {"centre_rate": None},
         {"more": 1},
     ],
     ids=str,
@@ -410,10 +426,13 @@ def test_damaged_facts_are_refused(change: dict[str, Any]) -> None:
 
 
 def test_parts_make_the_same_release() -> None:
-    """What a file holds answers as the release itself; other keys do not fit."""
+    """What a file holds answers as the release, also if it tells no centre; other keys do not fit."""
     release = _released(GroupMeans(keys=[KEY], value=VALUE, epsilon=1), [(0, 3), (0, 6)] * 50, ZeroNoise())
     again = GroupMeansRelease.from_parts(release.parts(), None, keys=[KEY], value=VALUE)
     assert again.mean(_group(0)) == release.mean(_group(0))
+    before = {name: fact for name, fact in release.parts().facts.items() if not name.startswith("centre")}
+    older = GroupMeansRelease.from_parts(Parts(before, release.parts().series), None, keys=[KEY], value=VALUE)
+    assert older.mean(_group(0)) == release.mean(_group(0))
     for keys in ([KEY, KEY], [Axis(size=2**17)], [Axis(size=9)]):
         with pytest.raises(InvalidRelease):
             GroupMeansRelease.from_parts(release.parts(), None, keys=keys, value=VALUE)
