@@ -13,15 +13,15 @@ import pytest
 import partita as pt
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.axis.base import Parts
-from partita.public.axis.quantiles import (
+from partita.public.axis.quantile_plan import (
     Copies,
-    QuantileRelease,
     bound_ties,
     learn_copies,
     list_divisors,
     plan_levels,
     share_levels,
 )
+from partita.public.axis.quantiles import QuantileRelease
 from partita.public.file import decode, encode
 from partita.testing import EndlessTape, Scattered, ZeroNoise, check_mechanism, tape_noise
 from partita.trusted.mechanisms.quantiles import QuantileSelection
@@ -55,7 +55,7 @@ def test_the_mechanism_passes_all_checks() -> None:
 @pytest.mark.parametrize("quantiles", ["1/2", "1/7", 2, 9, 40])
 def test_without_noise_ranks_are_met(quantiles: Any) -> None:
     """One quantile misses nothing, several half a row on each level."""
-    column, mechanism = _column(), QuantileSelection(size=10**5, epsilon=1, quantiles=quantiles)
+    column, mechanism = _column(), QuantileSelection(size=10**5, epsilon=1000, quantiles=quantiles)
     released = mechanism.release(column, noise=ZeroNoise())
 
     missed = _missed(column, released.cells, mechanism.quantiles)
@@ -80,7 +80,7 @@ def test_every_size_and_every_column_is_answered(size: int, quantiles: Any) -> N
 
 def test_a_release_is_the_same_on_the_same_tape_wherever_the_counts_are() -> None:
     """Counts in shards on other machines are brought together first."""
-    column, mechanism = _column(rows=300), QuantileSelection(size=10**5, epsilon=1, quantiles=9)
+    column, mechanism = _column(rows=300), QuantileSelection(size=10**5, epsilon=100, quantiles=9)
     found = [
         mechanism.release(data, noise=tape_noise(EndlessTape(5))).cells.tolist()
         for data in (column, Scattered(column, shards=3))
@@ -272,3 +272,104 @@ def test_an_answer_without_an_interval_says_so_by_the_domain() -> None:
     assert answer.rank_interval() == (0.0, 1.0)
     assert answer.rank_error(0.05) < answer.rank_error(0.01)
     assert "rank 50%" in answer._repr_html_()
+
+
+# Several quantiles that are read off a tree.
+
+
+def _spiked(seed: int, rows: int = 3000, size: int = 10**5) -> Histogram:
+    drawn = np.random.default_rng(seed)
+    heaps = drawn.integers(0, size, 12)
+    cells = np.where(drawn.random(rows) < 0.1, drawn.integers(0, size, rows), drawn.choice(heaps, rows))
+    return Histogram.from_cells(cells.astype(np.uint64), size=size)
+
+
+@pytest.mark.parametrize(
+    ("column", "epsilon", "by_tree"),
+    [
+        (_column(rows=1000), 1, True),  # few rows
+        (_column(rows=1000), 100, False),
+        (_spiked(0), 10, True),  # heaps at odd values
+        (Histogram.from_cells(np.arange(40_000, dtype=np.uint64) % 40, size=10**5), "1/40", False),  # dense
+        (Histogram.from_cells((np.arange(4000) * 997 % 90 * 1000).astype(np.uint64), size=10**5), 1, False),
+    ],
+)
+def test_a_tree_is_taken_where_it_is_better(column: Histogram, epsilon: Any, by_tree: bool) -> None:
+    """Where rows are few, or heaps lie at odd values; not where rows lie densely, or on round values."""
+    released = QuantileSelection(size=10**5, epsilon=epsilon, quantiles=9).release(column, noise=ZeroNoise())
+
+    assert (released.tree is not None) == by_tree
+    assert released.story.startswith("Quantiles were read off") == by_tree
+
+
+@pytest.mark.parametrize("size", [3, 1000, 10**5, 2**64])
+@pytest.mark.parametrize("interval", [False, True])
+def test_a_tree_survives_its_file(size: int, interval: bool) -> None:
+    """Cells, looks, bounds and cost are those of before."""
+    drawn = np.random.default_rng(size % 1009)
+    column = Histogram.from_cells(drawn.integers(0, size, 400, np.uint64, endpoint=False), size=size)
+    released = QuantileSelection(size=size, epsilon=1, quantiles=3, interval=interval).release(column)
+    again = QuantileRelease.from_parts(released.parts(), released.guarantee)
+
+    assert again.parts().digest == released.parts().digest
+    assert again.spent == released.spent == 1
+    assert [again.reach(k, 0.05) for k in range(3)] == [released.reach(k, 0.05) for k in range(3)]
+    assert again.interval(1) == released.interval(1)
+    assert not interval or again.interval(1, Fraction(1, 100)) is not None
+
+
+def test_ranks_and_intervals_of_a_tree_hold() -> None:
+    """Of twenty smooth and spiked columns no rank is off by more than its bound, and no interval misses."""
+    for seed in range(10):
+        for column in (_column(seed, rows=600), _spiked(seed, rows=600)):
+            mechanism = QuantileSelection(size=10**5, epsilon=1, quantiles=4, interval=True)
+            released = mechanism.release(column, noise=tape_noise(EndlessTape(seed)))
+            ordered = np.repeat(column.cells, column.counts)
+            missed = _missed(column, released.cells, mechanism.quantiles)
+            assert all(miss <= released.reach(k, 0.05) for k, miss in enumerate(missed))
+            for index, share in enumerate(mechanism.quantiles):
+                low, high = released.interval(index) or (0, 0)
+                assert low <= int(ordered[int(np.ceil(float(share) * ordered.size)) - 1]) <= high
+
+
+@pytest.mark.parametrize(
+    ("facts", "gone"),
+    [
+        ({"tree": "no tree"}, ()),
+        ({"tree": {"kind": "quantiles"}}, ()),
+        ({"rates": ["1/2"]}, ()),  # the tree costs more than that
+        ({"rates": ["1", "1"]}, ()),
+        ({"side": "1/9"}, ()),
+        ({"size": 11}, ()),
+        ({"heaps": "many"}, ()),
+        ({"heap_look": "-1"}, ()),
+        ({"look": None}, ()),
+        ({}, ("tree",)),
+        ({}, ("heaps",)),
+    ],
+)
+def test_hostile_trees_are_refused(facts: Any, gone: tuple[str, ...]) -> None:
+    """A tree has the cells of its column, and costs no more than the release says."""
+    mechanism = QuantileSelection(size=10, epsilon=1, quantiles=9)
+    parts = mechanism.release(Histogram.dense([5] * 10), noise=tape_noise(EndlessTape("tree"))).parts()
+    assert "tree" in parts.facts
+    kept = {name: fact for name, fact in {**parts.facts, **facts}.items() if name not in gone}
+
+    with pytest.raises(InvalidRelease):
+        QuantileRelease.from_parts(Parts(kept, parts.series), None)
+
+
+def test_deciles_of_few_rows_answer_from_a_file(tmp_path: Path) -> None:
+    """The published release of a tree shows ranks and values, and nothing else is answered."""
+    release = pt.publish(
+        {"salary": list(range(0, 9000, 9))}, SCHEMA, epsilon=1, wants=["9 quantiles of salary"]
+    )
+    release.save(tmp_path / "deciles")
+    loaded = pt.load(tmp_path / "deciles")
+
+    answer: Any = loaded.quantile("salary", 0.5)
+    assert str(answer) == str(release.quantile("salary", 0.5))
+    assert answer.interval()[0] <= answer.value <= answer.interval()[1]
+    assert answer.worst(0.01)[0] <= answer.worst(0.05)[0]
+    with pytest.raises(InvalidParameter):
+        loaded.count(salary=(0, 10))

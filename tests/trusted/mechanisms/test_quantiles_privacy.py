@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from partita.audit.laws import common_unit
-from partita.public.axis import quantiles as public
+from partita.public.axis import quantile_plan as public
 from partita.testing import (
     CouplingBroken,
     RecordingNoise,
@@ -320,3 +320,184 @@ def test_an_end_that_counts_rows_of_the_quantile_twice_is_caught(monkeypatch: py
     mechanism: Any = QuantileSelection(size=5, epsilon=1, interval=True)
 
     assert _caught(mechanism, iter([((0, 0, 1, 0, 0), (0, 0, 2, 0, 0))]))
+
+
+# Looks and trees: what is asked of a column before its quantiles are found, and what follows.
+
+LOOKS = Fraction(3, 100)  # of epsilon
+MOVED: Pair = ((0,) * 20 + (2, 2, 0, 0), (0,) * 20 + (1, 3, 0, 0))
+
+
+@pytest.fixture
+def no_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row of a block counts, however few there are."""
+    monkeypatch.setattr(public.ColumnLook, "least", property(lambda self: 0))
+
+
+def _look(mechanism: Any, counts: tuple[int, ...], noise: Any) -> Any:
+    """Both looks, and what they decide."""
+    held = Histogram.dense(counts, contributions=mechanism.contributions)
+    column = module._Column.of(held, noise)
+    rounds, copies = mechanism._learn(column, noise)
+    return rounds.tolist(), mechanism._compare(column, rounds, copies, noise)
+
+
+def _release(mechanism: Any, counts: tuple[int, ...], noise: Any) -> Any:
+    held = Histogram.dense(counts, contributions=mechanism.contributions)
+    released = mechanism.release(held, noise=noise)
+    return released.parts().digest, released.tree is None
+
+
+def _most(mechanism: Any, run: Any, pairs: Any) -> Fraction:
+    """The largest loss by coupling."""
+    return max(coupled(partial(run, mechanism), one, other, ZeroNoise()) for one, other in pairs)
+
+
+def _decide(monkeypatch: pytest.MonkeyPatch, *, few: bool) -> None:
+    monkeypatch.setattr(public.ColumnLook, "few", property(lambda self: few))
+
+
+@pytest.mark.usefixtures("no_least")
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
+def test_looks_cost_their_part_on_all_small_columns(
+    neighbors: Any, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is in one class of round values, and changes the rows of blocks by one; two rows by two."""
+    _decide(monkeypatch, few=few)
+    mechanism: Any = QuantileSelection(size=5, epsilon=1, quantiles=3, neighbors=neighbors)
+
+    loss = _most(mechanism, _look, _pairs(5, 3 if neighbors == ONE_SIDE else 2, neighbors))
+
+    assert loss == LOOKS if neighbors == ONE_SIDE else 0 < loss < LOOKS  # all are alike round here
+
+
+def test_looks_at_a_row_that_changes_use_up_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a round value to another, and from one of two equal heaps to the other."""
+    _decide(monkeypatch, few=False)
+    monkeypatch.setattr(public.ColumnLook, "least", property(lambda self: 0))
+    mechanism: Any = QuantileSelection(size=24, epsilon=1, quantiles=3, neighbors=BOTH_SIDES)
+
+    assert _most(mechanism, _look, [MOVED]) == LOOKS
+
+
+@pytest.mark.usefixtures("no_least")
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
+def test_looks_of_a_person_with_two_rows_cost_their_part(
+    neighbors: Any, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rows come, or change, at once."""
+    _decide(monkeypatch, few=few)
+    mechanism: Any = QuantileSelection(size=3, epsilon=1, quantiles=3, neighbors=neighbors, contributions=2)
+
+    loss = _most(mechanism, _look, _twice(neighbors))
+
+    assert loss == LOOKS if neighbors == ONE_SIDE else 0 < loss < LOOKS
+
+
+CROWD = (300, 20, 500, 80, 10, 2, 150)
+
+
+def _near_crowd(neighbors: Any) -> Iterator[Pair]:
+    """A crowd, which gets a tree that adds noise to counts, with a row more, or with one that moved."""
+    for cell in range(len(CROWD)):
+        more = tuple(count + (place == cell) for place, count in enumerate(CROWD))
+        if neighbors == ONE_SIDE:
+            yield CROWD, more
+            continue
+        for other in range(len(CROWD)):
+            if other != cell:
+                yield CROWD, tuple(count - (place == other) for place, count in enumerate(more))
+
+
+@pytest.mark.parametrize("interval", [False, True])
+@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
+def test_looks_and_a_tree_cost_epsilon_together(
+    neighbors: Any, interval: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is released of a crowd: looks, the total of the tree, and its counts."""
+    monkeypatch.setattr(public.ColumnLook, "prefers_tree", lambda *_: True)
+    mechanism: Any = QuantileSelection(
+        size=len(CROWD), epsilon=1, quantiles=3, neighbors=neighbors, interval=interval
+    )
+
+    loss = _most(mechanism, _release, _near_crowd(neighbors))
+
+    assert Fraction(9, 10) < loss <= 1
+    released = mechanism.release(Histogram.dense(CROWD))
+    assert released.tree is not None
+    assert released.spent == 1
+
+
+@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
+def test_what_looks_leave_is_all_that_a_recursion_costs(
+    neighbors: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever they saw: the laws of three quantiles lose what is left of epsilon at most."""
+    monkeypatch.setattr(module, "TAG_BITS", 0)
+    blind = np.zeros(0, np.int64), public.Copies(2, 0)
+    monkeypatch.setattr(QuantileSelection, "_learn", lambda *_: blind)
+    monkeypatch.setattr(QuantileSelection, "_compare", lambda *_: (0, False))
+    mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=3, neighbors=neighbors)
+
+    loss, _ = _worst(mechanism, _pairs(2, 2, neighbors))
+
+    assert float(loss) > 0.3
+    assert loss <= 1 - LOOKS
+
+
+def _breaks(mechanism: Any, run: Any, pairs: Any, most: Fraction) -> bool:
+    try:
+        return _most(mechanism, run, pairs) > most
+    except CouplingBroken:
+        return True
+
+
+@pytest.mark.usefixtures("no_least")
+def test_a_choice_by_the_true_number_of_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of rows that decides is the noisy one that was released."""
+    mechanism: Any = QuantileSelection(size=5, epsilon=1, quantiles=3)
+    whole = module._Column.count_blocks
+
+    def by_rows(self: Any, least: int, *, dense: bool) -> int:
+        _decide(monkeypatch, few=self.rows < 2)
+        return int(whole(self, least, dense=dense))
+
+    monkeypatch.setattr(module._Column, "count_blocks", by_rows)
+
+    assert _breaks(mechanism, _look, _pairs(5, 3, ONE_SIDE), LOOKS)
+
+
+@pytest.mark.parametrize("name", ["look", "heap_look"])
+def test_a_look_that_forgets_the_change_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that changes is two rows, in each look."""
+    share = {"look": Fraction(1, 50), "heap_look": Fraction(1, 100)}[name]
+    monkeypatch.setattr(QuantileSelection, name, property(lambda self: share * self.epsilon))
+    monkeypatch.setattr(public.ColumnLook, "least", property(lambda self: 0))
+    _decide(monkeypatch, few=False)
+    mechanism: Any = QuantileSelection(size=24, epsilon=1, quantiles=3, neighbors=BOTH_SIDES)
+
+    assert _breaks(mechanism, _look, [MOVED], LOOKS)
+
+
+def test_a_look_that_is_not_accounted_for_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left for a tree is less by both looks."""
+    monkeypatch.setattr(public.ColumnLook, "prefers_tree", lambda *_: True)
+    monkeypatch.setattr(QuantileSelection, "_chosen", property(lambda self: self.epsilon))
+    mechanism: Any = QuantileSelection(size=len(CROWD), epsilon=1, quantiles=3)
+
+    assert mechanism.release(Histogram.dense(CROWD)).spent > 1
+    assert _breaks(mechanism, _release, _near_crowd(ONE_SIDE), Fraction(1))
+
+
+@pytest.mark.usefixtures("no_least")
+def test_blocks_that_count_a_row_twice_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the smaller of two neighbours are the rows that lie densely there, but move by two."""
+    _decide(monkeypatch, few=True)
+    whole = module._Column.count_blocks
+    doubled = lambda self, least, *, dense: 2 * whole(self, least, dense=dense)  # noqa: E731
+    monkeypatch.setattr(module._Column, "count_blocks", doubled)
+    mechanism: Any = QuantileSelection(size=5, epsilon=1, quantiles=3)
+
+    assert _breaks(mechanism, _look, _pairs(5, 3, ONE_SIDE), LOOKS)

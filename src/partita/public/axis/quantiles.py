@@ -1,16 +1,14 @@
-"""Quantiles of one column and nothing else: the plan of several, copies of round cells, and the release."""
+"""Quantiles of one column and nothing else: the release, its files, and what users see of it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, final
+from typing import Any, ClassVar, Final, Self, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.arrays import UInts
 from partita.domain.base import Domain
@@ -19,242 +17,52 @@ from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed
 from partita.html import card, span
 from partita.lazy import cached_property
 from partita.numbers import check_probability, rational
-from partita.public.axis.base import Parts, PartsReader
-from partita.public.base import ReleaseKind, damaged, figure, noise_scale, view_card
+from partita.public.axis.base import AxisRelease, Parts, PartsReader, Term
+from partita.public.axis.quantile_plan import (
+    Copies,
+    IntArray,
+    Levels,
+    bound_reaches,
+    learn_copies,
+    list_divisors,
+    plan_levels,
+)
+from partita.public.axis.spending_tree import SpendingTreeRelease
+from partita.public.axis.tents import PartitionTentsRelease
+from partita.public.axis.tree_solver import UNITS
+from partita.public.base import LARGEST_NUMBER, ReleaseKind, damaged, figure, noise_scale, view_card
 from partita.public.questions import MOST_QUANTILES
+from partita.public.results import bound_quantile_cells, find_least_cells
 
 LARGEST_SIZE: Final = 2**64
 LARGEST_DENOMINATOR: Final = 10**6
 """Of a quantile: scores are multiplied by it, so that they are integers."""
 
-TAG_BITS: Final = 32
-"""Digits of the hidden place of a row in its cell. With 2^28 rows in one cell, 9 of them share a place with a
-probability below 2^-22; more digits would widen the bounds of ranks by ln 2 each."""
-
-MOST_ROWS_BITS: Final = 28
-"""Bounds of ranks of several quantiles hold for columns of at most 2^28 rows: beyond, places are shared."""
-
 CONFIDENCE: Final = Fraction(19, 20)
 """Of a value interval."""
 
-_MOST_COPIES: Final = 2**14
-_CLEAR: Final = Fraction(707, 100)  # five standard deviations of Laplace noise, in multiples of its scale
-_LEAST_SHARE: Final = Fraction(1, 100)  # of all rows: the density of plain cells is not taken to be less
-_PARTS: Final = 1000  # cube roots are rounded to this part of one: shares stay short fractions
+Tree: TypeAlias = PartitionTentsRelease | SpendingTreeRelease
+"""Counts of ranges, as `Intervals` releases them."""
 
-IntArray: TypeAlias = NDArray[Any]
-
-
-# The plan of several quantiles: halves of halves, the middle one first.
-
-
-class Node(NamedTuple):
-    """Quantile `number`, chosen between those of `left` and `right`; -1 and m are the ends of the column.
-
-    `part` is the share of the rows between them that lie below it.
-    """
-
-    number: int
-    left: int
-    right: int
-    part: Fraction
-
-    @property
-    def change(self) -> int:
-        """By how much one row changes the score |h rows below - g rows|, for a part g/h."""
-        return max(self.part.numerator, self.part.denominator - self.part.numerator)
-
-
-Levels: TypeAlias = tuple[tuple[Node, ...], ...]
-
-
-def plan_levels(quantiles: Sequence[Fraction]) -> Levels:
-    """The nodes of each level; a row lies between the ends of one node of a level at most.
-
-    >>> [[node.number for node in level] for level in plan_levels([Fraction(k, 10) for k in range(1, 10)])]
-    [[4], [1, 6], [0, 2, 5, 7], [3, 8]]
-    """
-    levels: list[list[Node]] = []
-    known = {-1: Fraction(0), len(quantiles): Fraction(1), **dict(enumerate(quantiles))}
-
-    def divide(left: int, right: int, depth: int) -> None:
-        if right - left < 2:
-            return
-        low, high = known[left], known[right]
-
-        def skew(index: int) -> tuple[int, Fraction]:
-            return max(index - left, right - index), abs(known[index] - (low + high) / 2)
-
-        index = min(range(left + 1, right), key=skew)
-        levels.extend([] for _ in range(depth + 1 - len(levels)))
-        levels[depth].append(Node(index, left, right, (known[index] - low) / (high - low)))
-        divide(left, index, depth + 1)
-        divide(index, right, depth + 1)
-
-    divide(-1, len(quantiles), 0)
-    return tuple(map(tuple, levels))
-
-
-def trace_errors(levels: Levels, own: Iterable[Sequence[float]]) -> list[dict[int, float]]:
-    """For each quantile the error of every node that it stands on, times its weight in the answer.
-
-    A node is off by its own error, and in between by those of its ends. `own` has errors, level by level.
-    """
-    number = sum(map(len, levels))
-    traced: dict[int, dict[int, float]] = {-1: {}, number: {}}
-    for nodes, errors in zip(levels, own, strict=True):
-        for node, error in zip(nodes, errors, strict=True):
-            part, found = float(node.part), {node.number: error}
-            for end, weight in ((node.left, 1 - part), (node.right, part)):
-                for index, each in traced[end].items():
-                    found[index] = found.get(index, 0.0) + weight * each
-            traced[node.number] = found
-    return [traced[index] for index in range(number)]
-
-
-def share_levels(levels: Levels) -> tuple[Fraction, ...]:
-    """The part of epsilon of each level: as the cube roots of what its variance adds to all answers.
-
-    With errors a_l / e_l, the sum of a_l^2 / e_l^2 is least where e_l is as the cube root of a_l^2.
-    """
-    traced = trace_errors(
-        levels, [[float(node.change) / node.part.denominator for node in nodes] for nodes in levels]
-    )
-    weights = [sum(each.get(node.number, 0.0) ** 2 for each in traced for node in nodes) for nodes in levels]
-    roots = [max(1, round(_PARTS * weight ** (1 / 3))) for weight in weights]
-    return tuple(Fraction(root, sum(roots)) for root in roots)
-
-
-# Round cells: people write 50,000 and not 49,817.
-
-
-@final
-@dataclass(frozen=True)
-class Copies:
-    """How often each cell counts as a candidate, by how round its value is.
-
-    A cell whose value divisors[k] is the last to divide counts copies[k] times. The value of a cell is its
-    number plus `offset`. Every divisor divides the next one.
-
-    >>> Copies(size=12, offset=0, divisors=(1, 5, 10), copies=(1, 2, 6)).total
-    23
-    """
-
-    size: int
-    offset: int
-    divisors: tuple[int, ...] = (1,)
-    copies: tuple[int, ...] = (1,)
-
-    @property
-    def total(self) -> int:
-        """The copies of all cells."""
-        return int(self.before(self.size))
-
-    def before(self, cells: Any) -> Any:
-        """The copies of all cells before each of the cells; integers of any size in, the same out."""
-        found = cells * self.copies[0]
-        for (fewer, more), divisor in zip(pairwise(self.copies), self.divisors[1:], strict=True):
-            first = self.offset % divisor + divisor - 1
-            found = found + (more - fewer) * ((cells + first) // divisor - first // divisor)
-        return found
-
-    def cell(self, copy: int) -> int:
-        """The cell of a copy, by halving."""
-        low, high = 0, self.size - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.before(middle) <= copy else (low, middle - 1)
-        return low
-
-    def classes(self, cells: IntArray) -> NDArray[np.int64]:
-        """How round each cell is: the number of the last divisor that divides its value."""
-        found = np.zeros(len(cells), np.int64)
-        for number, divisor in enumerate(self.divisors[1:], 1):
-            found[(cells + self.offset % divisor) % divisor == 0] = number
-        return found
-
-
-def list_divisors(size: int) -> tuple[int, ...]:
-    """1, 5, 10, 50, 100, ... up to a quarter of the cells.
-
-    >>> list_divisors(200)
-    (1, 5, 10, 50)
-    """
-    found = [1]
-    while 4 * found[-1] * (step := 5 if len(found) % 2 else 2) <= size:
-        found.append(found[-1] * step)
-    return tuple(found)
-
-
-def learn_copies(noisy: Sequence[int], scale: Fraction, size: int, offset: int) -> Copies:
-    """Copies from noisy counts of each class: its density over that of plain cells, where it is clear.
-
-    A class is clear if its count is five standard deviations above that of a smooth column. One that is not
-    counts as the class below it.
-    """
-    divisors, counts = list_divisors(size), [int(count) for count in noisy]
-    rows = max(sum(counts), 1)
-    each = [Fraction(1, divisor) for divisor in divisors]
-    cells = [*(a - b for a, b in pairwise(each)), each[-1]]
-    plain = max(Fraction(counts[0]), rows * _LEAST_SHARE) / cells[0]
-    copies = [1]
-    for count, share in zip(counts[1:], cells[1:], strict=True):
-        clear = count > plain * share + _CLEAR * scale
-        copies.append(max(1, min(_MOST_COPIES, round(count / (share * plain)))) if clear else copies[-1])
-    return Copies(size, offset, divisors, tuple(copies))
-
-
-# The release.
-
-
-def bound_rank(size: int, rate: Fraction, quantile: Fraction, beta: float) -> float:
-    """Rows that one quantile misses its rank by at most, except with probability beta, whatever the data.
-
-    A candidate that misses by r rows more than the best is accepted with probability exp(-r t), with t for
-    each row, and the best misses nothing: the tail that the exponential mechanism has, too.
-    """
-    change = max(quantile, 1 - quantile)
-    return (math.log(size) + math.log(1 / beta)) * float(2 * change / rate)
-
-
-def bound_ties(beta: float) -> float:
-    """Half of the rows that share a hidden place at most, except with probability beta.
-
-    j + 1 of n rows share one of 2^b places with probability at most n^(j+1) / (j+1)! / 2^(b j).
-    """
-    shared = 1
-    while (MOST_ROWS_BITS * (shared + 1) - TAG_BITS * shared) * math.log(2) - math.lgamma(
-        shared + 2
-    ) > math.log(beta):
-        shared += 1
-    return shared / 2
-
-
-def bound_ranks(copies: Copies, rates: Sequence[Fraction], levels: Levels, beta: float) -> list[float]:
-    """Rows that each of several quantiles misses its rank by at most, all of them but for beta."""
-    number = sum(map(len, levels))
-    width = math.log(copies.total) + TAG_BITS * math.log(2) + math.log(2 * number / beta)
-    ties = bound_ties(beta / 2)
-    own = [
-        [ties + width * float(2 * Fraction(node.change, node.part.denominator) / rate) for node in nodes]
-        for nodes, rate in zip(levels, rates, strict=True)
-    ]
-    return [sum(each.values()) for each in trace_errors(levels, own)]
+_TREE: Final = "tree_"
+"""How names of the series of a tree begin in a file."""
 
 
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QuantileRelease(ReleaseKind):
-    """The cells of some quantiles, each chosen by permute-and-flip.
+    """The cells of some quantiles, each chosen by permute-and-flip, or all read off a tree.
 
     `rates` is the epsilon of each level for each row by which neighbours differ, `look` that of the noisy
     counts `rounds` of round cells, and `side` that of the two ends of each value interval, if there are any.
+    `heap_look` is that of `heaps`, the noisy number of rows that lie densely, or in heaps. If there is a
+    `tree`, the quantiles are those of its counts, and `rates` is the epsilon of the tree alone.
     `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
 
     kind: ClassVar[str] = "quantiles"
-    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"quantiles": ("MS20", "S11", "KSS22")}
-    max_series: ClassVar[int] = 3
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"quantiles": ("MS20", "S11", "KSS22", "DNRR15")}
+    max_series: ClassVar[int] = 3 + max(PartitionTentsRelease.max_series, SpendingTreeRelease.max_series)
 
     size: int
     offset: int
@@ -263,8 +71,11 @@ class QuantileRelease(ReleaseKind):
     rates: tuple[Fraction, ...]
     look: Fraction | None = None
     rounds: IntArray
+    heap_look: Fraction | None = None
+    heaps: int = 0
     side: Fraction | None = None
     ends: UInts
+    tree: Tree | None = None
     guarantee: Guarantee | None = None
 
     @cached_property
@@ -281,15 +92,31 @@ class QuantileRelease(ReleaseKind):
 
     def reach(self, index: int, beta: float) -> float:
         """Rows that a quantile misses its rank by at most, but for probability beta, whatever the data."""
-        return bound_reaches(self.quantiles, self.rates, self.copies, float(check_probability(beta)))[index]
+        chance = float(check_probability(beta))
+        if self.tree is None:
+            return bound_reaches(self.quantiles, self.rates, self.copies, chance)[index]
+        return bound_read(self.tree, int(self.cells[index]), float(self.quantiles[index]), chance)
 
-    def interval(self, index: int) -> tuple[int, int] | None:
-        """Cells between which the true quantile lies with `CONFIDENCE`; None if they were not bought."""
-        return None if self.side is None else (int(self.ends[2 * index]), int(self.ends[2 * index + 1]))
+    @property
+    def has_intervals(self) -> bool:
+        """Whether anything is known about where the true quantiles lie: that costs, but for a tree."""
+        return self.side is not None or self.tree is not None
+
+    def interval(self, index: int, beta: Fraction = 1 - CONFIDENCE) -> tuple[int, int] | None:
+        """Cells between which the true quantile lies but for probability beta; None if that is not known."""
+        if self.tree is not None:
+            low, high = bound_quantile_cells(self.tree, float(self.quantiles[index]), float(beta))
+            return min(low, int(self.cells[index])), max(high, int(self.cells[index]))
+        if self.side is None or beta < 1 - CONFIDENCE:
+            return None
+        return int(self.ends[2 * index]), int(self.ends[2 * index + 1])
 
     @property
     def story(self) -> str:
-        """What was learned of round values."""
+        """What was learned of round values and of heaps, and what followed."""
+        if self.tree is not None:
+            why = "" if self.look is None else ", as rows are few or lie in heaps at odd values"
+            return f"Quantiles were read off counts of ranges{why}. {self.tree.story}"
         pairs = zip(self.copies.divisors, self.copies.copies, strict=True)
         heaps = [f"{copies} times for multiples of {divisor}" for divisor, copies in pairs if copies > 1]
         return f"Round values were likelier candidates: {', '.join(heaps)}." if heaps else ""
@@ -301,16 +128,17 @@ class QuantileRelease(ReleaseKind):
         if promise is None:
             return Fraction(0)
         changed = rows_changed(promise.neighbors, promise.contributions)
-        beside = (self.look or Fraction(0)) + len(self.quantiles) * (self.side or Fraction(0))
-        if len(self.quantiles) == 1 and promise.neighbors == CHANGE_ONE:
+        looks = (self.look or Fraction(0)) + (self.heap_look or Fraction(0))
+        beside = looks + len(self.quantiles) * (self.side or Fraction(0))
+        if len(self.quantiles) == 1 and self.tree is None and promise.neighbors == CHANGE_ONE:
             (node,) = self.levels[0]
             moved = Fraction(node.part.denominator, node.change) * promise.contributions
             return self.rates[0] * moved + beside * changed
         return (sum(self.rates) + beside) * changed
 
     def parts(self) -> Parts:
-        """Quantiles and rates as facts, cells as series."""
-        facts = {
+        """Quantiles and rates as facts, cells as series; those of looks and of a tree where there are any."""
+        facts: dict[str, Any] = {
             "size": self.size,
             "offset": str(self.offset),
             "quantiles": [str(each) for each in self.quantiles],
@@ -319,19 +147,28 @@ class QuantileRelease(ReleaseKind):
             "side": None if self.side is None else str(self.side),
         }
         series = {"cells": self.cells, "rounds": self.rounds, "ends": self.ends}
-        return Parts(facts, series)  # type: ignore[arg-type]
+        if self.heap_look is not None:
+            facts |= {"heap_look": str(self.heap_look), "heaps": self.heaps}
+        if self.tree is not None:
+            inner = self.tree.parts()
+            facts["tree"] = {"kind": self.tree.kind, **inner.facts}
+            series |= {_TREE + name: values for name, values in inner.series.items()}
+        return Parts(facts, series)
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else raises `InvalidRelease`."""
-        reader = PartsReader(parts)
+        own, tree = _take_tree(parts)
+        reader = PartsReader(own)
         facts = ("size", "offset", "quantiles", "rates", "look", "side")
-        reader.expect(facts=facts, series=("cells", "rounds", "ends"))
+        asked = ("heap_look", "heaps") if "heap_look" in own.facts else ()
+        reader.expect(facts=(*facts, *asked), series=("cells", "rounds", "ends"))
         size = reader.integer("size", low=1, high=LARGEST_SIZE)
         offset, quantiles = reader.rational("offset"), reader.rationals("quantiles", most=MOST_QUANTILES)
         rates = reader.rationals("rates", most=MOST_QUANTILES)
         look, side = (reader.optional(name, reader.rational) for name in ("look", "side"))
-        _check_plan(size, offset, quantiles, rates, look, side)
+        heap_look = reader.rational("heap_look") if asked else None
+        _check_plan(size, offset, quantiles, rates, (look, heap_look, side), tree)
         return cls(
             size=size,
             offset=int(offset),
@@ -340,19 +177,62 @@ class QuantileRelease(ReleaseKind):
             rates=rates,
             look=look,
             rounds=reader.noisy("rounds", count=0 if look is None else len(list_divisors(size))),
+            heap_look=heap_look,
+            heaps=reader.integer("heaps", low=-LARGEST_NUMBER, high=LARGEST_NUMBER) if asked else 0,
             side=side,
             ends=_read_cells(reader, "ends", size, 0 if side is None else 2 * len(quantiles)),
+            tree=tree,
             guarantee=guarantee,
         )
 
 
-def bound_reaches(
-    quantiles: Sequence[Fraction], rates: Sequence[Fraction], copies: Copies, beta: float
-) -> list[float]:
-    """Rows by which each quantile misses its rank at most, except with probability beta."""
-    if len(quantiles) == 1:
-        return [bound_rank(copies.size, rates[0], quantiles[0], beta)]
-    return bound_ranks(copies, rates, plan_levels(quantiles), beta)
+def _take_tree(parts: Parts) -> tuple[Parts, Tree | None]:
+    """The parts of a release without those of its tree, and the tree."""
+    if "tree" not in parts.facts:
+        return parts, None
+    inner = parts.facts["tree"]
+    kind = inner.get("kind") if isinstance(inner, dict) else None
+    known = {each.kind: each for each in (PartitionTentsRelease, SpendingTreeRelease)}
+    if not isinstance(inner, dict) or kind not in known:
+        raise damaged("tree", "must be counts of ranges")
+    facts = {name: fact for name, fact in inner.items() if name != "kind"}
+    series = {name.removeprefix(_TREE): row for name, row in parts.series.items() if name.startswith(_TREE)}
+    own = Parts(
+        {name: fact for name, fact in parts.facts.items() if name != "tree"},
+        {name: row for name, row in parts.series.items() if not name.startswith(_TREE)},
+    )
+    return own, known[kind].from_parts(Parts(facts, series), None)
+
+
+def read_quantiles(tree: AxisRelease, quantiles: Sequence[Fraction]) -> UInts:
+    """The least cells at which the counts of a tree reach each share of all."""
+    targets = np.array([float(each) for each in quantiles]) * tree.curve.total
+    return find_least_cells(tree.curve.upto, targets, last=tree.size - 1)
+
+
+def bound_read(tree: AxisRelease, cell: int, q: float, beta: float) -> float:
+    """Rows that a cell, which was read off a tree, misses the rank q by at most, but for probability beta.
+
+    Let E(x) be (1-q) times the count up to x, less q times the count beyond. The cell v misses its rank by
+    -E(v) or by E(v-1), if one is positive. The cell depends on the noise, so that either all ranges keep one
+    bound, or each cell has its share of beta: the better of both, at half of beta each.
+    """
+    last, share = tree.size - 1, beta / (4 * tree.size)
+
+    def count(low: int, high: int) -> tuple[float, float, float]:
+        if low > high:
+            return 0.0, 0.0, 0.0
+        answer = tree.answer(Term(low, high))
+        least, most = answer.bounds(share)
+        return max(0.0, least), answer.value, max(0.0, most)
+
+    def excess(cell: int) -> tuple[float, float, float]:
+        (least, upto, most), (fewest, beyond, others) = count(0, cell), count(cell + 1, last)
+        return (1 - q) * least - q * others, (1 - q) * upto - q * beyond, (1 - q) * most - q * fewest
+
+    at, before = excess(cell), excess(cell - 1)
+    alike = tree.error(beta / 2) + max(0.0, -at[1], before[1])
+    return min(alike, max(0.0, -at[0], before[2]))
 
 
 def _check_plan(
@@ -360,26 +240,37 @@ def _check_plan(
     offset: Fraction,
     quantiles: Sequence[Fraction],
     rates: Sequence[Fraction],
-    look: Fraction | None,
-    side: Fraction | None,
+    beside: Sequence[Fraction | None],
+    tree: Tree | None,
 ) -> None:
-    """Refuse quantiles out of order, and rates that no noise has."""
+    """Refuse quantiles out of order, rates that no noise has, and a tree of another column."""
     ascending = all(a < b for a, b in pairwise([Fraction(0), *quantiles, Fraction(1)]))
     if not ascending or any(each.denominator > LARGEST_DENOMINATOR for each in quantiles):
         raise damaged("quantiles", "must ascend between 0 and 1")
     if offset.denominator != 1 or abs(offset) > 2**127:
         raise damaged("offset", "must be an integer")
-    if look is not None and (len(quantiles) < 2 or len(list_divisors(size)) < 2):
+    look, heap_look, side = beside
+    if (look is not None and len(quantiles) < 2) or (look is None and heap_look is not None):
         raise damaged("look", "must be left out where nothing is learned")
     levels = plan_levels(quantiles)
-    if len(rates) != len(levels):
-        raise damaged("rates", "must be one for each level")
-    for rate in (*rates, *(each for each in (look, side) if each is not None)):
+    if len(rates) != (len(levels) if tree is None else 1):
+        raise damaged("rates", "must be one for each level, or that of a tree")
+    for rate in (*rates, *(each for each in beside if each is not None)):
         if rate <= 0:
             raise damaged("rates", "must be positive")
+    if tree is not None:
+        alone = tree.size == size and side is None
+        if not alone or _find_rate(tree) > rates[0]:
+            raise damaged("tree", "must be of the same cells, and cost no more than it says")
+        return
     for nodes, rate in zip(levels, rates, strict=True):
         for node in nodes:
             noise_scale(2 * node.change / rate, "rates")
+
+
+def _find_rate(tree: Tree) -> Fraction:
+    """The epsilon of a tree for each row by which neighbours differ, but for its noisy total."""
+    return UNITS / tree.scale if isinstance(tree, SpendingTreeRelease) else tree.rate
 
 
 def _read_cells(reader: PartsReader, name: str, size: int, count: int) -> UInts:
@@ -398,8 +289,8 @@ def _read_cells(reader: PartsReader, name: str, size: int, count: int) -> UInts:
 class SelectedQuantile:
     """A quantile that was released by itself: a value, and by how many rows its rank may be off.
 
-    The number of rows is not released, and so is nothing about values nearby. Rows in special cells have no
-    value here: they count neither above nor below.
+    No other question about the column is answered. Rows in special cells have no value here: they count
+    neither above nor below.
     """
 
     view: QuantileView
@@ -433,21 +324,21 @@ class SelectedQuantile:
         return self.view.selected.reach(self.index, beta)
 
     def rank_interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Shares of the rows: all of them, as the number of rows is not released; see `rank_error`."""
+        """Shares of the rows: all of them, as nothing is said of the number of rows; see `rank_error`."""
         check_probability(confidence, "confidence")
         return 0.0, 1.0
 
     def interval(self, confidence: float = 0.95) -> tuple[object, object]:
-        """Values between which the true quantile lies; those of the domain unless others were bought."""
+        """Values between which the true quantile lies; those of the domain unless others are known."""
         return self._between(1 - check_probability(confidence, "confidence"))
 
     def worst(self, beta: float = 0.05) -> tuple[object, object]:
-        """The same, except with probability beta: the interval that was bought holds whatever the data."""
+        """The same, except with probability beta: what is known holds whatever the data."""
         return self._between(check_probability(beta))
 
     def _between(self, beta: Fraction) -> tuple[object, object]:
-        bought = self.view.selected.interval(self.index) if beta >= 1 - CONFIDENCE else None
-        low, high = self.view.domain.decode(bought or (0, self.view.domain.size - 1))
+        known = self.view.selected.interval(self.index, beta)
+        low, high = self.view.domain.decode(known or (0, self.view.domain.size - 1))
         return low, high
 
     @property
@@ -455,17 +346,20 @@ class SelectedQuantile:
         return f"rank {100 * float(self.q):.10g}% ± {figure(self.rank_error())} rows"
 
     def __str__(self) -> str:
-        return f"{self._rank}\n{self.view.column} {self.value}"
+        if not self.view.selected.has_intervals:
+            return f"{self._rank}\n{self.view.column} {self.value}"
+        low, high = self.interval()
+        return f"{self._rank}\n{self.view.column} {self.value}, {float(CONFIDENCE):.0%} from {low} to {high}"
 
     def __repr__(self) -> str:
         return f"SelectedQuantile({self.value}, {self._rank})"
 
     def _repr_html_(self) -> str:
-        bought = self.view.selected.side is not None
+        known = self.view.selected.has_intervals
         facts = [
             ("value", self.value),
             ("rank", f"{self._rank}, but for 5%"),
-            ("for any data", f"{span(self.worst())}, but for 5%" if bought else None),
+            ("for any data", f"{span(self.worst())}, but for 5%" if known else None),
         ]
         return card(f"{self.view.column}: quantile at {float(self.q):.6g}", facts)
 

@@ -15,30 +15,40 @@ from partita.arrays import Ints, UInts
 from partita.errors import check_bool
 from partita.guarantee import CHANGE_ONE
 from partita.numbers import Converted, freeze, frozen, integer, parameter
-from partita.public.axis.quantiles import (
-    CONFIDENCE,
-    LARGEST_SIZE,
+from partita.public.axis.quantile_plan import (
+    BLOCK,
     TAG_BITS,
+    ColumnLook,
     Copies,
     Levels,
-    QuantileRelease,
     bound_reaches,
     learn_copies,
     list_divisors,
-    parse_quantiles,
     plan_levels,
+    predict_miss,
     share_levels,
-    trace_errors,
 )
-from partita.trusted.mechanisms.base import Mechanism, check_fits, check_scale
+from partita.public.axis.quantiles import (
+    CONFIDENCE,
+    LARGEST_SIZE,
+    QuantileRelease,
+    parse_quantiles,
+    read_quantiles,
+)
+from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_scale
+from partita.trusted.mechanisms.spending_tree import Intervals
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
 
 _LOOK: Final = Fraction(1, 50)
-"""Of epsilon, for how round values are: more would widen all answers, less would miss heaps. The value of the
-first prototype; its neighbours were not measured (benchmarks/README.md, quantiles alone)."""
+"""Of epsilon, for how round values are: more would widen all answers, less would miss heaps. With a fiftieth
+heaps on round values are found from about 2,000 rows times epsilon on."""
 
-_FEWEST_LEARNED: Final = 3  # quantiles from which on a look at round values is worth its part of epsilon
+_HEAP_LOOK: Final = Fraction(1, 100)
+"""Of epsilon, for rows that lie densely or in heaps: more would widen all answers, with less noise decides
+more often. At 1,000 rows times epsilon it hides about one dense column in six."""
+
+_FEWEST_LEARNED: Final = 3  # quantiles from which on looks are worth their part of epsilon
 _INTERVALS: Final = Fraction(
     2, 5
 )  # of epsilon, for value intervals; the value of the first prototype, not tuned
@@ -51,13 +61,15 @@ class QuantileSelection(Mechanism):
     """Publish one quantile or several of one column, and nothing else; size up to 2^64.
 
     `quantiles` are shares between 0 and 1, or a number m of evenly spaced ones. `offset` is the value of the
-    first cell, by which round values are told: 50,000 is rounder than 49,817. `interval` buys an interval of
-    values around each quantile for 2/5 of epsilon. Time tells the number of distinct values, and nothing
-    else that is not released.
+    first cell, by which round values are told: 50,000 is rounder than 49,817. From three quantiles on noisy
+    looks decide whether each is chosen, or all are read off `Intervals`. `interval` buys an interval of
+    values around each quantile: of one or two for 2/5 of epsilon, of more by `Intervals`, which has them.
+    Time tells the number of distinct values, and nothing else that is not released.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [MS20], [KSS22]
-    Error:     2 max(q, 1-q) (ln size + ln 1/beta) / epsilon rows; O(log^2 m log size / epsilon) for m.
-    Proof:     docs/proofs/quantiles.md (unclipped scores, exact draws, tags, learned copies)
+    Error:     2 max(q, 1-q) (ln size + ln 1/beta) / epsilon rows; O(log^2 m log size / epsilon) for m, or
+               what a tree has, measured.
+    Proof:     docs/proofs/quantiles.md (unclipped scores, exact draws, tags, learned copies, looks)
 
     >>> median = QuantileSelection(size=10**6, epsilon=1)
     >>> median.quantiles, median.rates
@@ -85,9 +97,11 @@ class QuantileSelection(Mechanism):
         for nodes, rate in zip(self.levels, self.rates, strict=True):
             for node in nodes:
                 check_scale(2 * node.change / rate, self.epsilon)
-        for beside in (self.look, self.side):
+        for beside in (self.look, self.heap_look, self.side):
             if beside is not None:
                 check_scale(2 / beside, self.epsilon)
+        if self._learns:
+            _ = self.tree
 
     @cached_property
     def levels(self) -> Levels:
@@ -97,13 +111,17 @@ class QuantileSelection(Mechanism):
     @property
     def look(self) -> Fraction | None:
         """Epsilon of the look at round values, for each row by which neighbours differ; None for no look."""
-        worthwhile = len(self.quantiles) >= _FEWEST_LEARNED and len(list_divisors(self.size)) > 1
-        return _LOOK * self._chosen / self.rows_changed if worthwhile else None
+        return _LOOK * self.epsilon / self.rows_changed if self._looks else None
+
+    @property
+    def heap_look(self) -> Fraction | None:
+        """Epsilon of the look at rows that lie densely or in heaps, for each such row; None for no look."""
+        return _HEAP_LOOK * self.epsilon / self.rows_changed if self._looks else None
 
     @property
     def side(self) -> Fraction | None:
         """Epsilon of both ends of one value interval, for each row by which neighbours differ."""
-        if not self.interval:
+        if not self.interval or self._learns:
             return None
         return _INTERVALS * self.epsilon / (len(self.quantiles) * self.rows_changed)
 
@@ -117,51 +135,71 @@ class QuantileSelection(Mechanism):
         if len(self.quantiles) == 1 and self.neighbors == CHANGE_ONE:
             ((node,),) = self.levels
             return (self._chosen * node.change / (node.part.denominator * self.contributions),)
-        spent = self._chosen - (0 if self.look is None else _LOOK * self._chosen)
-        return tuple(share * spent / self.rows_changed for share in share_levels(self.levels))
+        return tuple(share * self._chosen / self.rows_changed for share in share_levels(self.levels))
+
+    @cached_property
+    def tree(self) -> Intervals:
+        """What several quantiles are read off, if they are not chosen: with the same part of epsilon."""
+        return Intervals(size=self.size, epsilon=self._chosen, **self.protected)
+
+    @property
+    def _learns(self) -> bool:
+        """Whether there are so many quantiles that a tree may be better."""
+        return len(self.quantiles) >= _FEWEST_LEARNED
+
+    @property
+    def _looks(self) -> bool:
+        """Whether looks decide that; with intervals it is better in any case."""
+        return self._learns and not self.interval
 
     @property
     def _chosen(self) -> Fraction:
-        """The part of epsilon that chooses the quantiles themselves."""
-        return (1 - _INTERVALS) * self.epsilon if self.interval else self.epsilon
+        """The part of epsilon that finds the quantiles themselves."""
+        if self._looks:
+            return (1 - _LOOK - _HEAP_LOOK) * self.epsilon
+        return (1 - _INTERVALS) * self.epsilon if self.side is not None else self.epsilon
 
     def predicted_error(self, rows: int) -> float:
         """About the rows that a quantile misses its rank by, as a mean; the number of rows hardly matters."""
-        own = [
-            [float(2 * Fraction(node.change, node.part.denominator) / rate) for node in nodes]
-            for nodes, rate in zip(self.levels, self.rates, strict=True)
-        ]
-        traced = trace_errors(self.levels, own)
-        return sum(math.hypot(*each.values()) for each in traced) / len(traced)
+        return predict_miss(self.levels, self.rates)
 
     def bound_ranks(self, beta: float) -> list[float]:
         """Rows that each quantile misses its rank by at most, except with probability beta.
 
-        Of several quantiles that is before anything is known of round values.
+        Of several quantiles that is before anything is known of round values, and if no tree is better.
         """
         return bound_reaches(self.quantiles, self.rates, Copies(self.size, self.offset), beta)
 
     def predicted_numbers(self, rows: int) -> int:
-        """How many integers the release holds."""
-        learned = 0 if self.look is None else len(list_divisors(self.size))
-        return len(self.quantiles) * (3 if self.interval else 1) + learned
+        """How many integers the release holds; those of a tree are included where there may be one."""
+        learned = 1 + len(list_divisors(self.size)) if self._looks else 0
+        counted = self.tree.predicted_numbers(rows) if self._learns else 0
+        return len(self.quantiles) * (1 if self.side is None else 3) + learned + counted
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> QuantileRelease:
-        """Choose every quantile, the middle one first, then the ends of their intervals."""
-        column = _Column.of(check_fits(data, self.size, self.contributions), noise)
+        """Look; then choose each quantile, the middle one first, and ends of intervals, or grow a tree."""
+        counts = check_fits(data, self.size, self.contributions)
+        column = _Column.of(counts, noise)
         session = noise.session()
         rounds, copies = self._learn(column, session)
-        cells = self._choose(column, copies, session)
+        heaps, better = self._compare(column, rounds, copies, session)
+        tree = self.tree.release(counts, noise=PartNoise(session)) if better else None
+        cells = (
+            self._choose(column, copies, session) if tree is None else read_quantiles(tree, self.quantiles)
+        )
         return QuantileRelease(
             size=self.size,
             offset=self.offset,
             quantiles=self.quantiles,
             cells=np.array(cells, np.uint64),
-            rates=self.rates,
+            rates=self.rates if tree is None else (self._chosen / self.rows_changed,),
             look=self.look,
             rounds=rounds,
+            heap_look=self.heap_look,
+            heaps=heaps,
             side=self.side,
-            ends=np.array(self._find_ends(column, cells, copies, session), np.uint64),
+            ends=np.array(self._find_ends(column, list(cells), copies, session), np.uint64),
+            tree=tree,
             guarantee=self.guarantee if session.secure else None,
         )
 
@@ -174,6 +212,16 @@ class QuantileSelection(Mechanism):
         np.add.at(counts, plain.classes(column.cells), column.counts)
         rounds = noise.add(counts, 1 / self.look)
         return rounds, learn_copies(rounds.tolist(), 1 / self.look, self.size, self.offset)
+
+    def _compare(
+        self, column: _Column, rounds: NDArray[Any], copies: Copies, noise: Noise
+    ) -> tuple[int, bool]:
+        """The noisy number of rows that lie densely, or in heaps, and whether a tree is better."""
+        if self.heap_look is None:
+            return 0, self._learns
+        look = ColumnLook(tuple(rounds.tolist()), copies, self.levels, self.rates)
+        heaps = int(noise.add(column.count_blocks(look.least, dense=look.few), 1 / self.heap_look))
+        return heaps, look.prefers_tree(heaps, 1 / self.heap_look)
 
     def _choose(self, column: _Column, copies: Copies, noise: Noise) -> list[int]:
         if len(self.quantiles) == 1:
@@ -252,6 +300,20 @@ class _Column:
     def rows(self) -> int:
         """The number of rows."""
         return int(self.counts.sum())
+
+    def count_blocks(self, least: int, *, dense: bool) -> int:
+        """Rows beside the largest cell of a block, or by which it exceeds them, beyond `least`: a sum.
+
+        A row changes that by one at most: it adds to the largest cell of its block, or to the others.
+        """
+        if not self.counts.size:
+            return 0
+        blocks = self.cells // BLOCK
+        starts = np.flatnonzero(np.concatenate([[True], blocks[1:] != blocks[:-1]]))
+        largest = np.maximum.reduceat(self.counts, starts)
+        others = np.add.reduceat(self.counts, starts) - largest
+        rows = others if dense else largest - others
+        return int(np.maximum(rows - least, 0).sum())
 
     def sides(self, cell: int) -> tuple[_Column, _Column]:
         """Rows below a cell and above it, by how many cells lie between; those in it are in neither."""
