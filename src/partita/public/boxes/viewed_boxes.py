@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, Final, Protocol, Self, TypeAlias, final
+from typing import ClassVar, Final, Protocol, Self, TypeAlias, cast, final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability, freeze, integer
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.axis.curve import Curve
-from partita.public.base import damaged
+from partita.public.base import LARGEST_NUMBER, damaged
 from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
 from partita.public.boxes.cover import cancel_terms
 from partita.public.boxes.grid import GridRelease
@@ -26,6 +26,7 @@ from partita.public.boxes.plain_view import PlainView
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.boxes.spending_boxes import LARGEST_TOTAL, SpendingBoxesRelease
+from partita.public.boxes.view_audits import AuditGrid, Fitted, calibrate, list_grids, list_pairs
 from partita.public.boxes.view_fit import (
     FittedBoxes,
     FittedGrid,
@@ -41,6 +42,7 @@ InnerBoxes: TypeAlias = GridRelease | RankBoxesRelease | SpendingBoxesRelease
 
 _INNER: Final = {each.kind: each for each in (GridRelease, RankBoxesRelease, SpendingBoxesRelease)}
 _FACTS: Final = ("kind", "boxes", "total", "scale", "views")
+_AUDIT_FACTS: Final = ("audits", "audit_scale")
 _MOST_TERMS: Final = 16  # with more terms the views do not bound boxes: they take time, and bounds add up
 
 
@@ -84,6 +86,10 @@ class ViewedBoxesRelease(BoxRelease):
     total: int | None = None
     scale: Fraction | None = None
     """The noise scale of the total; None if there is none."""
+    audits: tuple[int, ...] = ()
+    """How far answers were from the rows, with noise: see `view_audits`. Files of old versions have none."""
+    audit_scale: Fraction | None = None
+    """Their noise scale for one grid; that of an audit is as many times as large as it has grids."""
     guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
@@ -95,6 +101,10 @@ class ViewedBoxesRelease(BoxRelease):
             raise damaged("views", "must be those of the rank boxes")
         if (self.total is None) != (self.scale is None):
             raise damaged("total", "must have a noise scale")
+        if bool(self.audits) != (self.audit_scale is not None):
+            raise damaged("audits", "must have a noise scale")
+        if self.audits and (not self.pairs or len(self.audits) != 2 + self._audits_boxes):
+            raise damaged("audits", "must be those of a viewed column")
 
     @cached_property
     def columns(self) -> Mapping[int, ViewedColumn]:
@@ -105,16 +115,46 @@ class ViewedBoxesRelease(BoxRelease):
             views = {axis: tree for axis, tree in trees if isinstance(tree, PlainView)}
         return {axis: ViewedColumn(view, self._best_total) for axis, view in views.items()}
 
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of axes that audits are about; none beside a grid, whose errors are known."""
+        return [] if isinstance(self.boxes, GridRelease) else list_pairs([*self.columns], len(self.axes))
+
+    @property
+    def _audits_boxes(self) -> bool:
+        """Whether there is an audit of boxes over all columns, too: of three in rank boxes."""
+        return isinstance(self.boxes, RankBoxesRelease) and len(self.axes) == 3
+
+    def audit_grids(self) -> list[list[AuditGrid]]:
+        """The boxes of each audit: a function of released numbers."""
+        everything = BoxTerm((0,) * len(self.axes), tuple(axis.width - 1 for axis in self.axes), 1)
+        curves = {axis: self.along(axis, everything) for axis in range(len(self.axes))}
+        labels = {axis: column.view.noisy for axis, column in self.columns.items()}
+        return list_grids(self.pairs, labels, curves, whole=self._audits_boxes)
+
     @cached_property
     def joined(self) -> _Questions:
-        """The boxes, drawn towards the views."""
+        """The boxes, drawn towards the views, with standard errors as the audits found them."""
+        if self.audit_scale is None:
+            return self.fitted
+        grids, widths = self.audit_grids(), [axis.width for axis in self.axes]
+        misfits = [
+            max(0.0, float(audit)) + len(each) * float(self.audit_scale)
+            for audit, each in zip(self.audits, grids, strict=True)
+        ]
+        return cast(_Questions, calibrate(cast(Fitted, self.fitted), grids, misfits, widths))
+
+    @cached_property
+    def fitted(self) -> _Questions:
+        """The boxes, drawn towards the views, with standard errors by public constants."""
         match self.boxes:
             case SpendingBoxesRelease() if self.columns:
                 solution, engine = self.boxes.solution, self.boxes.engine
                 covariance = TreeCovariance(
                     list(solution.families), solution.raised.variances, engine.nodes.leaves
                 )
-                return FittedBoxes(self.axes, fit_leaves(engine, covariance, self.columns))
+                fitted = fit_leaves(engine, covariance, self.columns)
+                return FittedBoxes(self.axes, fitted, self.columns)
             case GridRelease() if self.columns:
                 return FittedGrid(self.boxes, self.columns)
             case RankBoxesRelease() if self.columns:
@@ -146,7 +186,7 @@ class ViewedBoxesRelease(BoxRelease):
             found[alone] = column.counts(lows[alone, axis], highs[alone, axis])
             rest &= ~alone
         if rest.any():
-            found[rest] = self.joined.counts(lows[rest], highs[rest])
+            found[rest] = self.fitted.counts(lows[rest], highs[rest])
         return found
 
     def errors(self, lows: Corners, highs: Corners, *, parts: int = 1) -> Floats:
@@ -177,22 +217,23 @@ class ViewedBoxesRelease(BoxRelease):
         bounded[along] = False
         if along in self.columns and not bounded.any():
             return self.columns[along].curve
-        return self.joined.along(along, box)
+        return self.fitted.along(along, box)
 
     def region(self, region: Region, box: BoxTerm) -> Answer:
         """How many lie in a public region and in the box."""
-        return self.joined.region(region, box)
+        return self.fitted.region(region, box)
 
     def points(self, rows: int) -> Corners:
         """Positions of synthetic rows."""
-        return self.joined.points(rows)
+        return self.fitted.points(rows)
 
     @property
     def spent(self) -> Fraction:
-        """What a row costs: in the total, at one position of every view, and in the boxes."""
+        """What a row costs: in the total, at one position of each view, in the boxes and in the audits."""
         views = sum((view.spent for view in self.views.values()), Fraction(0))
         total = Fraction(0) if self.scale is None else 1 / self.scale
-        return total + views + self.boxes.spent
+        audits = Fraction(0) if self.audit_scale is None else len(self.audits) / self.audit_scale
+        return total + views + self.boxes.spent + audits
 
     @property
     def story(self) -> str:
@@ -235,6 +276,8 @@ class ViewedBoxesRelease(BoxRelease):
             "scale": None if self.scale is None else str(self.scale),
             "views": [[axis, str(view.scale)] for axis, view in self.views.items()],
         }
+        if self.audit_scale is not None:
+            facts |= {"audits": list(self.audits), "audit_scale": str(self.audit_scale)}
         views = {_name(axis): view.noisy for axis, view in self.views.items()}
         return Parts(facts, {**boxes.series, **views})
 
@@ -242,7 +285,8 @@ class ViewedBoxesRelease(BoxRelease):
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
-        reader.expect(facts=_FACTS, series=parts.series)
+        audited = "audits" in parts.facts
+        reader.expect(facts=_FACTS + _AUDIT_FACTS * audited, series=parts.series)
         kind, facts = parts.facts["kind"], parts.facts["boxes"]
         if not isinstance(kind, str) or kind not in _INNER:
             raise damaged("kind", f"must be one of {', '.join(_INNER)}")
@@ -257,6 +301,8 @@ class ViewedBoxesRelease(BoxRelease):
             views={axis: _read_view(reader, boxes.axes, axis, scale) for axis, scale in scales.items()},
             total=reader.optional("total", partial(reader.integer, low=-LARGEST_TOTAL, high=LARGEST_TOTAL)),
             scale=reader.optional("scale", reader.scale),
+            audits=_read_audits(parts) if audited else (),
+            audit_scale=reader.scale("audit_scale") if audited else None,
             guarantee=guarantee,
         )
 
@@ -315,6 +361,16 @@ class ViewedBoxesRelease(BoxRelease):
 def _name(axis: int) -> str:
     """The name of the series of a view."""
     return f"view{axis}"
+
+
+def _read_audits(parts: Parts) -> tuple[int, ...]:
+    """The noisy sums of the audits."""
+    listed = parts.facts["audits"]
+    if not isinstance(listed, list) or not all(type(each) is int for each in listed):
+        raise damaged("audits", "must be whole numbers")
+    if any(abs(each) > LARGEST_NUMBER for each in listed if isinstance(each, int)):
+        raise damaged("audits", "must have at most 127 bits")
+    return tuple(each for each in listed if isinstance(each, int))
 
 
 def _read_scales(reader: PartsReader) -> dict[int, Fraction]:

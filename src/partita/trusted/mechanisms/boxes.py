@@ -515,7 +515,7 @@ class RankBoxes(BoxMechanism):
     def _plan(self, views: RankViews, scores: Sequence[int]) -> BoxPlan:
         """Where the tree may cut, by released numbers: important axes first."""
         slots = tuple(RankSlots(trimmed(edges)) for edges in views.edges(_RANK_BITS[len(self.axes)]))
-        matters = importance(scores, self.scores_scale, views.rows, views.top_shares)
+        matters = importance(scores, self.scores_scale, views.rows, views.top_shares) * views.hurry
         return BoxPlan(slots, rank_schedule(matters, [halvings(each.line) for each in slots]))
 
 
