@@ -36,7 +36,7 @@ def table_release() -> Release:
     shifted = [each + axis.before for each, axis in zip(cells, axes, strict=True)]
     points = Points.from_rows(np.stack(shifted, axis=1).astype(np.uint64), axes=axes)
     mechanism = TableGraph(axes=axes, epsilon=1)
-    released = mechanism.release(points, noise=tape_noise(EndlessTape("table 2")))
+    released = mechanism.release(points, noise=tape_noise(EndlessTape("table 5")))
     boxes: TableGraphRelease = replace(released, guarantee=mechanism.guarantee)
     view = BoxView(columns=tuple(DOMAINS), domains=tuple(DOMAINS.values()), boxes=boxes, mechanism="graph")
     provenance = Provenance(version="0.1.0", day="2026-11-18")

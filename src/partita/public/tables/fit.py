@@ -30,6 +30,7 @@ from partita.public.tables.model import (
     find_cliques,
     join_bins,
     round_rows,
+    shrink_noise,
 )
 from partita.public.tables.plan import (
     bin_counts,
@@ -63,7 +64,10 @@ class MeasuredTable:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableFit:
-    """Views of all columns, bins, tables measured over them, and a model. `total` has noise of `scale`."""
+    """Views of all columns, bins, tables measured over them, and a model. `total` has noise of `scale`.
+
+    `targets` are the tables that the model is fitted to, while it is made: pairs with less noise.
+    """
 
     total: int
     scale: Fraction
@@ -71,6 +75,7 @@ class TableFit:
     bins: tuple[AxisBins, ...]
     tables: tuple[MeasuredTable, ...]
     model: TableModel
+    targets: tuple[NoisyTable, ...] = ()
 
     @staticmethod
     def start(
@@ -157,13 +162,20 @@ class TableFit:
 
     def with_tables(self, tables: Sequence[MeasuredTable]) -> TableFit:
         """The fit to further tables. Pairs that depend most come first, if the model cannot hold all."""
-        grown = replace(self, tables=(*self.tables, *tables))
+        targets = (*self.targets, *(self._target(table) for table in tables))
+        grown = replace(self, tables=(*self.tables, *tables), targets=targets)
         cliques = grown._cliques()
         measured = [
             *(NoisyTable((c,), (None,), *_even(*each)) for c, each in enumerate(grown._smooth)),
-            *(table.floats for table in grown.tables),
+            *grown.targets,
         ]
         return replace(grown, model=self.model.fitted(measured, cliques, grown.rows).raked(grown.masses))
+
+    def _target(self, table: MeasuredTable) -> NoisyTable:
+        """What the model is fitted to: a pair with less noise; beside wider tables it stays as it is."""
+        if len(table.columns) != 2 or any(len(each.columns) > 2 for each in self.tables):
+            return table.floats
+        return shrink_noise(table.floats, join_bins(self.model.table(table.columns), table.groups))
 
     def _cliques(self) -> list[Columns]:
         pairs = sorted(self.pairs)

@@ -32,6 +32,7 @@ _GROWTH: Final = 1.6  # of the step after one that descends
 _ENOUGH: Final = 1e-5  # a relative gain below this, four times in a row, ends the fit
 _PATIENCE: Final = 4
 _TINY: Final = 1e-300
+_SHRUNK_NOISE: Final = 0.8  # of the noise is shrunk: with 1 triples of Adult were .0006 worse (epsilon 1)
 _LEAST_MASS: Final = 1e-9  # rows: a bin with less could never be filled again
 _RAKE_FLOOR: Final = 1e-3  # rows that raking leaves in a bin
 _MOST_ROWS: Final = 2**60  # rows that a model can expect in all cells of a table together
@@ -89,6 +90,28 @@ def round_rows(expected: Floats) -> Ints:
     """
     most = _MOST_ROWS // max(1, expected.size)
     return np.rint(np.clip(expected, -most, most)).astype(np.int64)
+
+
+def shrink_noise(table: NoisyTable, guess: Floats) -> NoisyTable:
+    """A table of two columns with less noise: what it has beyond a guess is near a matrix of low rank.
+
+    Rows and columns keep their sums. Singular values of the rest shrink as is best for independent noise
+    [Gavish and Donoho 2017]; the variance is still that of the noise.
+
+    >>> noisy = NoisyTable((0, 1), (None, None), np.array([[9.0, 1.0], [1.0, 9.0]]), 400.0)
+    >>> shrink_noise(noisy, np.full((2, 2), 5.0)).values.tolist()
+    [[5.0, 5.0], [5.0, 5.0]]
+    """
+    rest = table.values - guess
+    rest = rest - rest.mean(axis=0) - rest.mean(axis=1, keepdims=True) + rest.mean()
+    left, values, right = np.linalg.svd(rest, full_matrices=False)
+    few, many = sorted(max(1, size - 1) for size in rest.shape)
+    unit = _SHRUNK_NOISE * math.sqrt(table.variance * many)
+    squares, ratio = (values / max(unit, _TINY)) ** 2, few / many
+    clear = squares > (1 + math.sqrt(ratio)) ** 2
+    wanted = np.sqrt(np.maximum((squares - ratio - 1) ** 2 - 4 * ratio, 0.0) / np.where(clear, squares, 1.0))
+    kept = (left * np.where(clear, unit * wanted, 0.0)) @ right
+    return NoisyTable(table.columns, table.groups, table.values - rest + kept, table.variance)
 
 
 def find_cliques(sizes: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[Columns] | None:

@@ -57,10 +57,14 @@ _COVER_WORTH: Final = 0.1  # of all rows: a cover that errs by more tells less t
 
 BINS_TOGETHER: Final = 32  # most bins of a column where sets of columns are named together
 _BINS, _MANY_BINS, _RICH = 32, 64, 2e5  # most bins of a column: more where rows times epsilon are many
-GRAIN: Final = 3.5  # rows times epsilon for each cell of a pair: finer cells are noise
+GRAIN: Final = 2.5
+"""Rows times epsilon for each cell of a pair: finer cells are noise. All triples of Adult had .1665 and .0788
+with 3.5, .1642 and .0782 with 2.5 (epsilon .1 and 1; 20 and 10 releases); 1.7 was worse at .1."""
 _PIECES_FROM, _PIECES_TO = 20, 4096  # cells of ordered columns that are smoothed by constant pieces
 _TRACE: Final = 1e-6  # of all rows, spread over the ordinary cells of a column
-_PIECE_PRICE: Final = 8.0  # times the variance scale, for each constant piece
+_PIECE_PRICES: Final = (4.0, 12.0)  # times the variance scale, for each constant piece: the mean of two fits
+_LIKELY_ROUNDS: Final = 3  # of the law of labels: thirty rounds were no better
+_LIKELY_STEPS: Final = 128  # counts that labels may have in it
 _CLEAR: Final = 4.5  # standard errors: a special cell with less counts as empty in the model; most are empty
 _MOST_GRID: Final = 2.0**15  # cells of a measured table: joined columns may have twice as many groups
 _PAIR_CELLS: Final = 1000  # no pair weighs more than one of so many cells
@@ -219,8 +223,11 @@ def estimate_curve(view: BoxRelease, total: float) -> Curve:
     special = np.ones(axis.width, np.bool_)
     special[axis.before : axis.before + axis.size] = False
     there = ~special | (noisy >= _CLEAR * math.sqrt(laplace_variance(view.scale)))
-    if not axis.labels and _PIECES_FROM <= axis.size <= _PIECES_TO:
-        noisy = (noisy + _fit_pieces(noisy, _PIECE_PRICE * float(view.scale) ** 2)) / 2
+    if axis.labels and axis.size > SMALL:
+        noisy[there] = expect_labels(noisy[there], float(view.scale))
+    elif not axis.labels and _PIECES_FROM <= axis.size <= _PIECES_TO:
+        fits = [_fit_pieces(noisy, price * float(view.scale) ** 2) for price in _PIECE_PRICES]
+        noisy = np.mean([noisy, *fits], axis=0)
     # Where a bin seems empty its rows are in ordinary cells.
     counts = np.where(special, 0.0, _TRACE * total / axis.size)
     counts[there] += project_on_total(noisy[there], total)
@@ -238,6 +245,27 @@ def project_on_total(values: Floats, total: float) -> Floats:
     above = np.cumsum(falling) - max(total, 1.0)
     last = np.flatnonzero(falling - above / np.arange(1, values.size + 1) > 0)[-1]
     return np.asarray(np.maximum(below - above[last] / (last + 1), 0.0))
+
+
+def expect_labels(noisy: Floats, scale: float) -> Floats:
+    """The expected count of each of many labels, given noisy counts, if all of them have one law.
+
+    The law is fitted to them [Kiefer and Wolfowitz 1956]. Where noise hides most labels the projection alone
+    erred 1.1 to 1.6 times as much (countries of Adult, Zipf's laws); where it hides few, .95 to 1.1 times.
+
+    >>> expect_labels(np.array([90.0, 14.0, 9.0, 12.0, -3.0, 10.0]), 8.0).round().tolist()
+    [90.0, 11.0, 10.0, 10.0, 7.0, 10.0]
+    """
+    counts = np.unique(np.maximum(noisy, 0.0))
+    if counts.size > _LIKELY_STEPS:
+        counts = np.quantile(counts, np.linspace(0.0, 1.0, _LIKELY_STEPS))
+    counts = np.unique(np.concatenate([counts, scale * np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])]))
+    far = np.abs(noisy[:, None] - counts) / scale
+    likely = np.exp(far.min(axis=1, keepdims=True) - far)
+    law = np.full(counts.size, 1 / counts.size)
+    for _ in range(_LIKELY_ROUNDS):
+        law = (likely * law / (likely @ law)[:, None]).mean(axis=0)
+    return np.asarray((likely @ (law * counts)) / (likely @ law))
 
 
 def _fit_pieces(values: Floats, price: float) -> Floats:

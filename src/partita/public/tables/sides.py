@@ -108,12 +108,13 @@ class ColumnReader:
         view = self.view.answer(*(BoxTerm((low,), (high,), sign) for low, high, sign in runs))
         least = least_sum(run[2] for run in runs)
         deviation = float(np.sqrt(self._variance(weights)))
+        cells = sum(high - low + 1 for low, high, _ in runs)
+        heavy = _LAPLACE_KURTOSIS / cells if isinstance(self.view, GridRelease) else 0.0
         if not self._tells_bins(weights) or view.error <= deviation:
-            cells = sum(high - low + 1 for low, high, _ in runs)
-            heavy = _LAPLACE_KURTOSIS / cells if isinstance(self.view, GridRelease) else 0.0
             return Answer(view.value, view.spread, view.bounds, least, "measured", heavy), False
         value = float(weights @ self.combined)
-        return Answer(value, lambda: deviation, view.bounds, least, "measured"), True
+        heavy *= (deviation / view.error) ** 4  # the part of the view; tables add up many noises
+        return Answer(value, lambda: deviation, view.bounds, least, "measured", heavy), True
 
     def alone(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats]:
         """The values and the errors that `answer` gives for many single runs."""
