@@ -66,6 +66,8 @@ def test_functions_make_what_texts_say() -> None:
         (pt.median("cost"), "median of cost"),
         (pt.quantile("cost", "0.9"), "quantile 9/10 of cost"),
         (pt.quantiles("cost", 9), "9 quantiles of cost"),
+        (pt.median("cost", interval=True), "median of cost with interval"),
+        (pt.quantiles("cost", 9, interval=True), "9 quantiles of cost with interval"),
         (pt.total("cost"), "total of cost"),
         (pt.mean("cost", by="town"), "mean of cost by town"),
         (pt.variance("cost"), "variance of cost"),
@@ -102,13 +104,38 @@ def test_quantiles_come_alone() -> None:
         release.quantile("cost", 0.25)
 
 
+def test_an_interval_of_values_is_bought() -> None:
+    """One that wants it brings it to every quantile of the column, and the true values lie in it."""
+    release = made(["median of cost with interval", "3 quantiles of cost"], epsilon=50)
+    true = np.quantile(DATA["cost"], [0.25, 0.5, 0.75], method="inverted_cdf")
+
+    for found, value in zip(release.quantile("cost", [0.25, 0.5, 0.75]), true.tolist(), strict=True):
+        low, high = (int(str(end)) for end in found.interval(0.95))
+        assert low <= value <= high
+        assert high - low < 15_000
+        assert f"95% from {low} to {high}" in str(found)
+
+
+def test_an_interval_costs_a_part_of_epsilon_and_is_planned() -> None:
+    """Without one all of epsilon chooses the quantile; a plan says what an interval would hold."""
+    [plain] = Request.checked(SCHEMA, epsilon=1, wants=["median of cost"]).published
+    [bought] = Request.checked(SCHEMA, epsilon=1, wants=[pt.median("cost", interval=True)]).published
+
+    assert plain.choice.mechanism.rates == (1,)
+    assert bought.choice.mechanism.rates == (Fraction(3, 5),)
+    assert bought.choice.mechanism.side == Fraction(2, 5)
+    assert "Each has an interval" in str(pt.plan(SCHEMA, epsilon=1, wants=["median of cost with interval"]))
+    assert "Each has an interval" not in str(pt.plan(SCHEMA, epsilon=1, wants=["median of cost"]))
+
+
 @pytest.mark.parametrize(
     ("wants", "mechanism"),
     [
         (["total of cost"], "totals"),
-        (["mean of cost"], "level-trees"),
+        (["mean of cost"], "group-means"),
         (["total of cost", "mean of cost"], "level-trees"),
-        (["mean of cost by town"], "level-trees"),
+        (["mean of cost by town"], "group-means"),
+        (["mean of cost by size"], "level-trees"),
         (["mean of cost by age"], "group-means"),
         (["variance of cost by age"], "level-trees"),
         (["median of cost"], "quantiles"),
@@ -117,7 +144,8 @@ def test_quantiles_come_alone() -> None:
 )
 def test_each_want_has_its_mechanism(wants: list[str], mechanism: str) -> None:
     """By public facts: what is wanted, and how many groups there are."""
-    [view] = Request.checked(SCHEMA, epsilon=1, wants=wants).published
+    schema = {**SCHEMA, "size": pt.Integer(1, 9)}
+    [view] = Request.checked(schema, epsilon=1, wants=wants).published
 
     assert view.choice.name == mechanism
     assert "by name" not in view.why
@@ -167,8 +195,8 @@ def test_sums_of_the_same_groups_come_from_one_view() -> None:
 
 def test_shares_follow_predicted_errors_and_weights() -> None:
     """A want that errs more at the same epsilon gets more; a weight of 8 doubles a part."""
-    plain = Request.checked(SCHEMA, epsilon=1, wants=["total of cost", "mean of cost by town"])
-    total, mean = (view.share for view in plain.published)
+    plain = Request.checked(SCHEMA, epsilon=1, wants=["total of cost", "variance of cost by town"])
+    total, variance = (view.share for view in plain.published)
     heavy = Request.checked(
         SCHEMA,
         epsilon=1,
@@ -177,8 +205,8 @@ def test_shares_follow_predicted_errors_and_weights() -> None:
     )
     first, second = (view.share for view in heavy.published)
 
-    assert total < mean
-    assert total + mean == first + second == 1
+    assert total < variance
+    assert total + variance == first + second == 1
     assert 1.9 < first / second < 2.1
 
 

@@ -235,6 +235,8 @@ _ODD: Final[Row] = (9, -1, 2)
 _OTHERS: Final[tuple[Row, ...]] = ((0, 0, 1), (1, 1, 2), (1, 0, 2), (3, 1, 0), (None, 0, 1))
 _CROWD: Final[tuple[Row, ...]] = ((0, 0, 0),) * 60 + ((1, 1, 1),) * 100 + ((2, 0, 2),) * 60
 """So many rows are always there, so that thresholds are clear."""
+_BAND: Final[tuple[Row, ...]] = ((0, 0, 68), (1, 1, 71)) * 1500
+"""Pay in a narrow band, which the noise of all neighbours shows."""
 
 _EPSILON: Final = Fraction(1)
 
@@ -276,6 +278,10 @@ def _publish_requests() -> Iterator[_PublishRequest]:
         yield _PublishRequest(
             kind.__name__, f"{name}, the third", {"by": "age", "mechanism": name, "quantiles": "1/3"}
         )
+    bought = {"wants": ["median of age with interval", "total of pay"]}
+    yield _PublishRequest("QuantileSelection", "wants, one with an interval", bought)
+    cells = {"wants": ["share where pay >= 1 by sex", "bounds of pay"]}
+    yield _PublishRequest("HistogramCounts", "wants with cells of their own", cells)
     for name, kind in query_mechanisms().items():
         options = {"queries": _queries(name), "mechanism": name}
         plain = name in ("linear", "projection", "weights")
@@ -285,6 +291,8 @@ def _publish_requests() -> Iterator[_PublishRequest]:
     yield _PublishRequest("KnotTotal", "the total of pay", {"sums": ["pay"], "mechanism": "totals"})
     means = {"by": ["sex"], "sums": ["pay"], "mechanism": "group-means"}
     yield _PublishRequest("GroupMeans", "means by sex", means)
+    banded = {**_SCHEMA, "pay": Integer(0, 100)}
+    yield _PublishRequest("GroupMeans", "means by sex in a narrow band", means, _BAND, banded)
     yield _PublishRequest("LogTree", "sums by pay", {"views": [("pay",)], "sums": ["pay"]})
     views = [("age",), ("age", "sex"), ("sex",)]
     shares = {"age": 1, ("age", "sex"): 2, "sex": 3}

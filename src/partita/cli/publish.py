@@ -137,8 +137,10 @@ def _part_records(release: Release) -> list[Record]:
 
 def _column_lines(release: Release, column: str) -> Iterator[tuple[str, str]]:
     """A column, its noisy special cells, and a hint where one of them holds more than the axis."""
+    from partita.public.base import describe_domain  # loads NumPy, which help does not need
+
     beside = specials(release, column)
-    yield "column", f"{column}, {release.slice(column).domain}"
+    yield "column", f"{column}, {describe_domain(release.slice(column).domain)}"
     yield "beside", _counts(beside)
     valued = release.count({column: (None, None)})
     for name in ("invalid", "other"):
@@ -149,7 +151,9 @@ def _column_lines(release: Release, column: str) -> Iterator[tuple[str, str]]:
 
 def _sum_lines(view: SumView) -> Iterator[tuple[str, str]]:
     """A summed column, and its noisy special cells."""
-    yield "summed", f"{view.column}, {view.domain}"
+    from partita.public.base import describe_domain
+
+    yield "summed", f"{view.column}, {describe_domain(view.domain)}"
     yield "beside", _counts(view.specials) or "special cells were not counted"
 
 

@@ -46,6 +46,7 @@ from partita.public.release import Release
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View
+from partita.public.wanted import WantedView
 from partita.public.wants import parse_want
 from partita.public.workload.release import QueryView
 from partita.storage import FilePath, Temporary, check_path, new_file, read_file
@@ -59,9 +60,11 @@ FORMAT: Final = "partita release"
 
 _MOST_COLUMNS: Final = 2**12  # columns of numbers: a limit on hostile files
 _ENTRIES: Final = ("checksum", "format", "guarantee", "provenance", "version", "views")
-_WANTS: Final = "wants"  # an entry of releases that were made for wants only
-_ORDER: Final = (View, BoxView), (SumView,), (QueryView,), (QuantileView,)
-"""Views of counts stand first, which sums are cut by; then sums, answers to queries, quantiles alone."""
+WANTS: Final = "wants"
+"""An entry of releases that were made for wants only."""
+
+_ORDER: Final = (View, BoxView), (SumView,), (QueryView,), (QuantileView,), (WantedView,)
+"""Views of counts stand first, which sums are cut by; then sums, queries, quantiles, cells of wants."""
 
 
 @final
@@ -85,7 +88,7 @@ class Stored:
             "views": list[Json](views),
         }
         if release.wants:
-            spec |= {_WANTS: [str(want) for want in release.wants], "version": WANTED}
+            spec |= {WANTS: [str(want) for want in release.wants], "version": WANTED}
         values = [column for _, parts in taken for column in _split(parts)]
         spec["checksum"] = checksum(spec, values)
         columns_of(spec)
@@ -99,15 +102,16 @@ class Stored:
     def release(self) -> Release:
         """The release that `of` took apart; every part of it checks itself."""
         try:
-            counts, sums, queries, quantiles = self._published()
+            counts, sums, queries, quantiles, wanted = self._published()
             return Release(
                 views=counts,
                 sums=sums,
                 queries=next(iter(queries), None),
                 quantiles=quantiles,
+                wanted=wanted,
                 guarantee=guarantee_from(self.spec["guarantee"]),
                 provenance=provenance_from(self.spec["provenance"]),
-                wants=tuple(parse_want(text(each)) for each in check_list(self.spec.get(_WANTS, []))),
+                wants=tuple(parse_want(text(each)) for each in check_list(self.spec.get(WANTS, []))),
             )
         except InvalidRelease:
             raise
@@ -115,14 +119,15 @@ class Stored:
             raise refusal(f"breaks a rule: {error}") from None
 
     def _published(self) -> tuple[tuple[Any, ...], ...]:
-        """The views of counts, of sums, of queries and of quantiles; each may look at those before it."""
+        """The views of counts, sums, queries, quantiles and wants; each may look at those before it."""
         columns, read = iter(self.values), list[Any]()
         for view in _views(self.spec):
             read.append(_view(view, columns, [each for each in read if isinstance(each, AnyView)]))
         kinds = tuple(tuple(each for each in read if isinstance(each, kind)) for kind in _ORDER)
         if read != [view for views in kinds for view in views] or len(kinds[2]) > 1:
             raise refusal(
-                "must have views of counts first, then of sums, at most one of queries, then of quantiles"
+                "must have views of counts first, then of sums, at most one of queries, then of quantiles, "
+                "then of wants"
             )
         return kinds
 
@@ -155,10 +160,10 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
     versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED
     check_release(spec.get("version") in versions, "file", rule, fix=fix)
-    known = (*_ENTRIES, _WANTS) if spec["version"] == WANTED else _ENTRIES
+    known = (*_ENTRIES, WANTS) if spec["version"] == WANTED else _ENTRIES
     given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
-    if spec["version"] == WANTED and not check_list(spec[_WANTS]):
+    if spec["version"] == WANTED and not check_list(spec[WANTS]):
         raise refusal(f"must name its wants in version {WANTED}")
     if spec["version"] not in (WANTED, version_of(views)):
         raise refusal(

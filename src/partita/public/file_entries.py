@@ -22,6 +22,7 @@ from partita.domain.base import Domain
 from partita.errors import InvalidRelease
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.axis.base import AxisRelease, Json, Parts, Specials
+from partita.public.axis.flat import HistogramRelease
 from partita.public.axis.quantiles import QuantileRelease, QuantileView, quantiles_name
 from partita.public.base import Provenance
 from partita.public.boxes.base import BoxRelease
@@ -31,6 +32,8 @@ from partita.public.results import AnyView
 from partita.public.sums.base import SumRelease
 from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.views import BoxView, View
+from partita.public.wanted import WantedView
+from partita.public.wants import Want, parse_want
 from partita.public.workload.release import QueryView, WorkloadRelease
 
 Kind = TypeVar("Kind")
@@ -356,7 +359,7 @@ def _of_type(value: object, kind: type[Kind], rule: str) -> Kind:
 
 # --- views: a form for each kind ---------------------------------------------------------------
 
-Published: TypeAlias = AnyView | SumView | QueryView | QuantileView
+Published: TypeAlias = AnyView | SumView | QueryView | QuantileView | WantedView
 
 
 def join_views(
@@ -364,9 +367,10 @@ def join_views(
     sums: Iterable[SumView],
     queries: QueryView | None,
     quantiles: Iterable[QuantileView] = (),
+    wanted: Iterable[WantedView] = (),
 ) -> tuple[Published, ...]:
-    """All views: those of counts first, then those of sums, then that of queries, then those of quantiles."""
-    return (*views, *sums, *(() if queries is None else (queries,)), *quantiles)
+    """All views: of counts, of sums, that of queries, of quantiles, then of cells that wants derive."""
+    return (*views, *sums, *(() if queries is None else (queries,)), *quantiles, *wanted)
 
 
 def domains_of(view: Published) -> Mapping[str, Domain]:
@@ -472,6 +476,11 @@ def describe_quantiles(column: str, domain: Domain, quantiles: Sequence[Fraction
     return {"quantiles": [str(each) for each in quantiles], **describe_columns([column], [domain])}
 
 
+def describe_wanted(want: Want, declared: Mapping[str, Domain]) -> dict[str, Json]:
+    """The entries that say what a view is about whose cells a want derives: the want as text."""
+    return {"want": str(want), **_together(list(declared), list(declared.values()))}
+
+
 def _together(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Json]:
     return {"columns": list[Json](columns), "domains": list[Json](map(_plain, domains))}
 
@@ -564,7 +573,24 @@ def _quantile_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> Quan
     return QuantileView(column=text(view["column"]), domain=domain, selected=selected, **_mechanism(view))
 
 
+def _wanted_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> WantedView:
+    want, kind = parse_want(text(view["want"])), AxisRelease.of_kind(text(view["kind"]))
+    _require(str(want) == view["want"], "must have wants as they are written")
+    _require(issubclass(kind, HistogramRelease), "must have the counts of cells where a want derives them")
+    counts = cast(HistogramRelease, kind.from_parts(parts, guarantee_from(view["guarantee"])))
+    return WantedView(want=want, declared=_declared(view, least=1), counts=counts, **_mechanism(view))
+
+
 FORMS: Final[Mapping[type, ViewForm]] = {
+    WantedView: ViewForm(
+        WANTED,
+        "want",
+        ("want", "columns", "domains"),
+        lambda view: describe_wanted(view.want, view.declared),
+        lambda view: view.counts,
+        lambda view: text(view["want"]),
+        _wanted_view,
+    ),
     QuantileView: ViewForm(
         SELECTED,
         "quantiles",

@@ -266,6 +266,9 @@ class _Reader:
                 return {parameter.name: self._whole_number("a number", most=questions.MOST_QUANTILES)}
             case questions.Type.VALUES:
                 return {parameter.name: self._values()}
+            case questions.Type.FLAG:
+                self._text.expect(parameter.name)
+                return {parameter.name: True}
         found: list[questions.HalfSpaceText] = []
         shapes = [each.name for each in kind.having(questions.Type.HALF_SPACE)]
         where = self.conditions(found if shapes else None)

@@ -19,7 +19,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 from partita.errors import check
 from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range, Where
-from partita.public.records import ANSWERS, BINS, CDF, NUMBER, QUANTILE, SUMMARY, TILES, Record, Result
+from partita.public.records import (
+    ANSWERS,
+    BINS,
+    BOUNDS,
+    CDF,
+    MEASURE,
+    NUMBER,
+    QUANTILE,
+    SUMMARY,
+    TILES,
+    Record,
+    Result,
+)
 
 if TYPE_CHECKING:
     from partita.public.boxes.regions import HalfSpace as Region
@@ -31,6 +43,13 @@ RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "of", "where", 
 
 MOST_QUANTILES: Final = 999
 """Of one column at a time: more are a distribution, which ranges tell better."""
+
+QUARTILES: Final = (Fraction(1, 4), Fraction(3, 4))
+"""The quantiles that an interquartile range is made of."""
+
+USUAL_BOUNDS: Final = Fraction(1, 1000)
+"""The share of the rows that bounds leave out, unless another is named."""
+
 
 _PLAIN: Final = re.compile(r"[\w.:+-]+")
 _PIECE: Final = re.compile(r"\{(?P<parameter>\w+)\}|(?P<sign>[][(),])|(?P<word>\w+)")
@@ -51,6 +70,8 @@ class Type(Enum):
     CONDITIONS = auto()
     HALF_SPACE = auto()
     """Stands among the conditions of its question."""
+    FLAG = auto()
+    """True where the word of its name is written, else False."""
 
 
 @final
@@ -212,6 +233,8 @@ class Phrase:
                 return _word(value)
             case Type.VALUES:
                 return ", ".join(map(_word, value))
+            case Type.FLAG:
+                return parameter.name if value else ""
             case Type.CONDITIONS:
                 shapes = [str(shape) for shape in self.having(Type.HALF_SPACE) if shape is not None]
                 return " and ".join([write_conditions(value)] * bool(value) + shapes)
@@ -452,6 +475,39 @@ _ALL: Final = (
     _summary("mean", "mean", "mean of salary where age between 30 and 39"),
     _summary("variance", "variance", "variance of salary"),
     _summary("std", "standard deviation", "std of salary"),
+    QuestionKind(
+        name="share",
+        forms={"share where {where} [among {among}]": "share where delay >= 15 among dest = Rome"},
+        parameters=(
+            replace(_WHERE, default=_REQUIRED),
+            replace(_WHERE, name="among", help="of which groups; of all rows if there is none"),
+        ),
+        ask=lambda release, where, among: release.share(where, among=among),
+        result=MEASURE,
+        title="The share of rows that meet conditions",
+        help="Which share of the rows meets conditions; of a release that was made for it.",
+    ),
+    QuestionKind(
+        name="bounds",
+        forms={"bounds of {column} [without {without}]": "bounds of cost without 0.001"},
+        parameters=(
+            _COLUMN,
+            Parameter("without", Type.SHARE, "which share of the rows lies beyond", default=USUAL_BOUNDS),
+        ),
+        ask=lambda release, column, without: release.bounds(column, without),
+        result=BOUNDS,
+        title="Values between which nearly all rows lie",
+        help="Two values between which all rows lie but for a share, half of it at each end.",
+    ),
+    QuestionKind(
+        name="interquartile_range",
+        forms={"interquartile range of {column}": "interquartile range of cost"},
+        parameters=(_COLUMN,),
+        ask=lambda release, column: release.interquartile_range(column),
+        result=QUANTILE,
+        title="How far the quartiles lie apart",
+        help="The quantile 3/4 less the quantile 1/4; of a release that was made for it.",
+    ),
     QuestionKind(
         name="answers",
         forms={"answers": "answers"},

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from partita.public.results import Quantile
     from partita.public.sums.base import Ratio, SumAnswer
     from partita.public.sums.view import SumView
+    from partita.public.wanted import ReleasedBounds, Share
 
 Record: TypeAlias = Mapping[str, object]
 Shown: TypeAlias = Mapping[str, Any]
@@ -104,6 +105,47 @@ class Summary(Result):
         bars = (f"{_measure(ends['low'])} .. {_measure(ends['high'])}" for ends in (interval, worst))
         heads = (*line_heads(interval["confidence"], worst["beta"]), "covers")
         return Text([(record["question"], *shown, *bars, record["covers"]["text"])], heads)
+
+
+@final
+class Measure(Result):
+    """A share: a number that is not one of rows."""
+
+    def record(self, found: Share, confidence: float, beta: float | None) -> Record:
+        """Value, error and bars."""
+        return {"value": found.value, "error": found.error, **_bars(found, confidence, beta)}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """One line, or that there is no value."""
+        value, error = record["value"], record["error"]
+        shown = ("not determinable", "") if math.isnan(value) else (_measure(value), f"{error:.2g}")
+        bars = (f"{_measure(ends['low'])} .. {_measure(ends['high'])}" for ends in _both(record))
+        return Text([(record["question"], *shown, *bars)])
+
+
+@final
+class BoundsValue(Result):
+    """Two values between which nearly all rows lie, and by how many rows they may be off."""
+
+    def record(self, found: ReleasedBounds, confidence: float, beta: float | None) -> Record:
+        """Both values, the rows beyond them and in all, and the domain that they make."""
+        rows = {"below": found.below, "above": found.above, "rows": found.rows}
+        return {
+            "low": found.low,
+            "high": found.high,
+            "determinable": found.determinable,
+            **_cells(rows),
+            "rank_error": found.rank_error(1 - confidence),
+            "domain": found.domain().to_spec(),
+        }
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """One line, under heads of its own."""
+        heads = "question", "low", "high", "rows below", "rows above", "of rows", "± rows at each end"
+        ends = [str(record[end]) for end in ("low", "high")]
+        rows = [_figure(record[name]["value"]) for name in ("below", "above", "rows")]
+        basis = "" if record["determinable"] else "declared bounds: noise hides all rows"
+        return Text([(record["question"], *ends, *rows, _figure(record["rank_error"]))], heads, basis)
 
 
 @final
@@ -206,9 +248,15 @@ def basis_record(found: object) -> Record:
     return {"basis": basis} if basis else {}
 
 
-def _bars(found: Answer | SumAnswer | Ratio | Quantile, confidence: float, beta: float | None) -> Record:
+def _bars(
+    found: Answer | SumAnswer | Ratio | Quantile | Share, confidence: float, beta: float | None
+) -> Record:
     bars = {"interval": {"confidence": confidence, **_ends(found.interval(confidence))}}
     return bars if beta is None else {**bars, "worst": {"beta": beta, **_ends(found.worst(beta))}}
+
+
+def _both(record: Shown) -> tuple[Shown, Shown]:
+    return record["interval"], record["worst"]
 
 
 def _ends(pair: tuple[object, object]) -> Record:
@@ -217,7 +265,7 @@ def _ends(pair: tuple[object, object]) -> Record:
 
 def _spans(record: Shown) -> Iterable[str]:
     """Both bars of an answer of one line."""
-    for ends in (record["interval"], record["worst"]):
+    for ends in _both(record):
         shown = (_figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
         yield " .. ".join(shown)
 
@@ -246,6 +294,8 @@ _COUNTED: Final = (ColumnResult("count", Cell.NUMBER, "count"), ColumnResult("er
 
 NUMBER: Final = Number()
 SUMMARY: Final = Summary()
+MEASURE: Final = Measure()
+BOUNDS: Final = BoundsValue()
 QUANTILE: Final = QuantileValue()
 CDF: Final = TableResult(
     "cdf",

@@ -33,6 +33,7 @@ from partita.public.conditions import Ends, Where, parse_conditions
 from partita.public.dependence import Dependence, find_dependence
 from partita.public.file_entries import Published, join_views
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
+from partita.public.questions import QUARTILES, USUAL_BOUNDS
 from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
@@ -52,6 +53,14 @@ from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
+from partita.public.wanted import (
+    InterquartileRange,
+    ReleasedBounds,
+    Share,
+    WantedView,
+    find_bounds,
+    find_share,
+)
 from partita.public.wants import Want
 from partita.public.workload.release import QueryView
 
@@ -100,6 +109,7 @@ class Release:
     sums: tuple[SumView, ...] = ()
     queries: QueryView | None = None
     quantiles: tuple[QuantileView, ...] = ()
+    wanted: tuple[WantedView, ...] = ()
     wants: tuple[Want, ...] = ()
 
     def __post_init__(self) -> None:
@@ -111,8 +121,8 @@ class Release:
 
     @property
     def published(self) -> tuple[Published, ...]:
-        """Every view: those of counts, then those of sums, then that of queries, then those of quantiles."""
-        return join_views(self.views, self.sums, self.queries, self.quantiles)
+        """Every view: of counts, of sums, that of queries, of quantiles, then of cells that wants derive."""
+        return join_views(self.views, self.sums, self.queries, self.quantiles, self.wanted)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -245,10 +255,11 @@ class Release:
         """
         selected = next((view for view in self.quantiles if view.column == column), None)
         if selected is not None and column not in self.columns:
-            check_no_conditions(parse_conditions(where, columns, closed), column)
-            if is_single(q):
-                return selected.quantile(q)
-            return [selected.quantile(each) for each in cast(Iterable[object], q)]
+            with self._explain_wants():
+                check_no_conditions(parse_conditions(where, columns, closed), column)
+                if is_single(q):
+                    return selected.quantile(q)
+                return [selected.quantile(each) for each in cast(Iterable[object], q)]
         line = self.slice(column, where, closed=closed, **columns)
         return quantiles(line, [q])[0] if is_single(q) else [*quantiles(line, cast(Iterable[object], q))]
 
@@ -335,6 +346,45 @@ class Release:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
         return self._find_sums(column, conditions, unless="totals").std(conditions)
+
+    def share(
+        self,
+        /,
+        where: Where | None = None,
+        *,
+        among: Where | None = None,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Share:
+        """The share of the rows that meet conditions, for a release that was made for it by `pt.share`.
+
+        `among` says of which groups, where the share is by a column: `share(delay=(15, None), among={"dest":
+        "Rome"})`. Without it the share is that of all rows.
+        """
+        conditions = parse_conditions(where, columns, closed, beside=among)
+        groups = parse_conditions(among, {}, closed, beside=conditions)
+        with self._explain_wants():
+            return find_share(self.wanted, conditions, groups)
+
+    def bounds(self, column: str, /, without: object = USUAL_BOUNDS) -> ReleasedBounds:
+        """Values between which all rows lie but for a share, for a release that was made for it.
+
+        Half of the share lies at each end. `bounds("cost").domain()` is a domain for the next schema.
+        """
+        with self._explain_wants():
+            return find_bounds(self.wanted, column, without)
+
+    def interquartile_range(self, column: str, /) -> InterquartileRange:
+        """How far the quartiles of a column lie apart, for a release that was made for it."""
+        with self._explain_wants():
+            held = [view for view in self.quantiles if set(QUARTILES) <= set(view.selected.quantiles)]
+            found = next((view for view in held if view.column == column), None)
+            if found is None:
+                names = _join(view.column for view in held) or "none"
+                rule = f"must be one whose quartiles alone were released: {names}"
+                fix = "publish with wants=[pt.interquartile_range(...)]"
+                raise InvalidParameter("column", rule, given=column, fix=fix)
+            return InterquartileRange(*map(found.quantile, QUARTILES))
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
@@ -441,7 +491,7 @@ class Release:
     def __repr__(self) -> str:
         promise = "no guarantee" if self.guarantee is None else str(self.guarantee)
         beside = [view.name for view in self.sums] + (["queries"] if self.queries is not None else [])
-        beside += [view.name for view in self.quantiles]
+        beside += [view.name for view in self.quantiles] + [view.name for view in self.wanted]
         return f"Release({', '.join([*self.columns, *beside])}; {promise})"
 
     def _repr_html_(self) -> str:
@@ -501,7 +551,8 @@ class Release:
                 return asked
             if self.sums:
                 return self.sums[0].total
-        self._check_counts()
+        with self._explain_wants():
+            self._check_counts()
         return total(self.views)
 
     def _column_region(self, condition: object) -> dict[str, object]:

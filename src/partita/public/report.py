@@ -20,10 +20,13 @@ from partita.guarantee import Guarantee
 from partita.html import Html, Row, bars, card, grid, number, plus_minus
 from partita.public.axis.quantiles import QuantileView
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
+from partita.public.bounds import laplace_sum_reach
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, make_bins, total
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, OrderedColumn, View, list_columns
+from partita.public.wanted import WantedView
+from partita.public.wants import SHARE
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
@@ -247,7 +250,7 @@ def _columns(release: Release) -> Iterator[Row]:
 def _name(view: Published) -> str:
     if isinstance(view, QueryView):
         return shorten(f"{len(view):,} queries of {view_name(view.columns)}", LONGEST)
-    if isinstance(view, SumView | QuantileView):
+    if isinstance(view, SumView | QuantileView | WantedView):
         return shorten(view.name, LONGEST)
     return shorten(view_name(view.columns), LONGEST)
 
@@ -276,6 +279,8 @@ def _subject(view: Published) -> tuple[object, ...]:
         return "sum", view.column, frozenset(view.keys)
     if isinstance(view, QuantileView):
         return "quantiles", view.column
+    if isinstance(view, WantedView):
+        return "want", view.name
     return "counts", frozenset(view.columns)
 
 
@@ -374,6 +379,12 @@ def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[s
                 f"Error of quantiles: with a probability of at least {100 * (1 - beta):.10g}% no quantile of "
                 f"{view.column} misses its rank by more than {figure(most)} rows."
             )
+        if isinstance(view, WantedView):
+            reach = laplace_sum_reach(view.counts.scale, 1, beta)
+            yield (
+                f"Error of the {view.name}: with a probability of at least {100 * (1 - beta):.10g}% a count "
+                f"that it is made of misses the truth by at most {figure(reach)} rows."
+            )
 
 
 def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
@@ -398,6 +409,11 @@ def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
         yield (
             "Rule: a quantile is about the rows with a value within the declared bounds; how many these are "
             "is not released, and neither is how many are missing, invalid or beyond."
+        )
+    if any(isinstance(view, WantedView) and view.want.kind is SHARE for view in published):
+        yield (
+            "Rule: a share is one of all rows of its group; a row without a value, or with one beyond the "
+            "declared bounds, meets a condition only if the condition says so, as an open end does."
         )
 
 
@@ -433,6 +449,8 @@ def _contents(published: Sequence[Published]) -> Iterator[str]:
             yield f"noisy answers to {_number_of_queries(view)} about {', '.join(view.columns)}"
         if isinstance(view, QuantileView):
             yield f"quantiles of {view.column}"
+        if isinstance(view, WantedView):
+            yield f"noisy {view.name}"
 
 
 def promise_words(guarantee: Guarantee | None) -> str:
@@ -495,6 +513,12 @@ def _declare(view: Published) -> str:
     if isinstance(view, QuantileView):
         declared = shorten(repr(view.domain), _LONGEST_TEXT)
         return f"Quantiles {view.listed} of {view.column}, declared as {declared}."
+    if isinstance(view, WantedView):
+        pairs = [
+            f"{name} declared as {shorten(repr(domain), _LONGEST_TEXT)}"
+            for name, domain in view.declared.items()
+        ]
+        return f"{view.name[0].upper()}{view.name[1:]}, {', '.join(pairs)}."
     columns = [
         f"{column}, declared as {shorten(repr(domain), _LONGEST_TEXT)}: "
         f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"

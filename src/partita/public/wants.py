@@ -7,18 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, final, overload
 
-from partita.errors import InvalidParameter, check
+from partita.domain.base import Special
+from partita.errors import InvalidParameter, check, check_bool
 from partita.numbers import check_probability, integer
-from partita.public.grammar import parse_phrase
+from partita.public.conditions import Ends, OneOf, Range, Where, parse_conditions
+from partita.public.grammar import parse_phrase, parse_where
 from partita.public.queries import expressions
 from partita.public.queries.queries import Queries
-from partita.public.questions import MOST_QUANTILES, Parameter, Phrase, PhraseKind, Type
+from partita.public.questions import (
+    MOST_QUANTILES,
+    QUARTILES,
+    USUAL_BOUNDS,
+    Parameter,
+    Phrase,
+    PhraseKind,
+    Type,
+    write_conditions,
+)
 
 _COLUMN: Final = Parameter("column", Type.COLUMN)
 _BY: Final = Parameter("by", Type.COLUMN, default=None)
+_INTERVAL: Final = Parameter("interval", Type.FLAG, default=False)
 
 
 @final
@@ -47,8 +61,14 @@ class Want(Phrase):
 
     @property
     def column(self) -> str:
-        """The column that it is about."""
-        return str(self["column"])
+        """The column that it is about; of a share, its conditions as text."""
+        return str(self["column"]) if "column" in self.arguments else write_conditions(self.where)
+
+    @property
+    def where(self) -> Where:
+        """Of a share, the conditions that rows meet; none for another kind."""
+        found: Where = self.arguments.get("where", {})
+        return found
 
     @property
     def by(self) -> str | None:
@@ -59,7 +79,8 @@ class Want(Phrase):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it needs, the group first."""
-        return (self.column,) if self.by is None else (self.by, self.column)
+        about = tuple(self.where) or (self.column,)
+        return about if self.by is None else (self.by, *about)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
@@ -69,21 +90,26 @@ class Want(Phrase):
         if self.kind is QUANTILES:
             number = int(self["number"])
             return tuple(Fraction(place, number + 1) for place in range(1, number + 1))
-        return ()
+        return QUARTILES if self.kind is INTERQUARTILE_RANGE else ()
+
+    @property
+    def interval(self) -> bool:
+        """Whether an interval of values around each quantile is bought, too."""
+        return bool(self.arguments.get("interval", False))
 
 
 QUANTILE: Final = WantKind(
     "quantile",
     {
-        "quantile {q} of {column}": "quantile 0.9 of salary",
-        "median of {column}": "median of salary",
+        "quantile {q} of {column} [with {interval}]": "quantile 0.9 of salary",
+        "median of {column} [with {interval}]": "median of salary with interval",
     },
-    (_COLUMN, Parameter("q", Type.SHARE, default=Fraction(1, 2))),
+    (_COLUMN, Parameter("q", Type.SHARE, default=Fraction(1, 2)), _INTERVAL),
 )
 QUANTILES: Final = WantKind(
     "quantiles",
-    {"{number} quantiles of {column}": "9 quantiles of salary"},
-    (_COLUMN, Parameter("number", Type.NUMBER)),
+    {"{number} quantiles of {column} [with {interval}]": "9 quantiles of salary"},
+    (_COLUMN, Parameter("number", Type.NUMBER), _INTERVAL),
 )
 
 
@@ -95,28 +121,99 @@ TOTAL: Final = _summary_kind("total", "total of cost")
 MEAN: Final = _summary_kind("mean", "mean of delay by dest")
 VARIANCE: Final = _summary_kind("variance", "variance of delay")
 RANGES: Final = WantKind("ranges", {"ranges of {column}": "ranges of age"}, (_COLUMN,))
+SHARE: Final = WantKind(
+    "share",
+    {"share where {where} [by {by}]": "share where delay >= 15 by dest"},
+    (Parameter("where", Type.CONDITIONS), _BY),
+)
+BOUNDS: Final = WantKind(
+    "bounds",
+    {"bounds of {column} [without {without}]": "bounds of cost without 0.001"},
+    (_COLUMN, Parameter("without", Type.SHARE, default=USUAL_BOUNDS)),
+)
+INTERQUARTILE_RANGE: Final = WantKind(
+    "interquartile_range",
+    {"interquartile range of {column} [with {interval}]": "interquartile range of cost"},
+    (_COLUMN, _INTERVAL),
+)
 
 WANTS: Final[Mapping[str, WantKind]] = {
-    kind.name: kind for kind in (QUANTILE, QUANTILES, TOTAL, MEAN, VARIANCE, RANGES)
+    kind.name: kind
+    for kind in (
+        QUANTILE,
+        QUANTILES,
+        INTERQUARTILE_RANGE,
+        BOUNDS,
+        TOTAL,
+        MEAN,
+        VARIANCE,
+        SHARE,
+        RANGES,
+    )
 }
 """Every kind of want by its name."""
 
 
-def median(column: str) -> Want:
-    """The value that half of the rows do not exceed."""
-    return quantile(column, Fraction(1, 2))
+def median(column: str, *, interval: bool = False) -> Want:
+    """The value that half of the rows do not exceed; `interval` as in `quantile`."""
+    return quantile(column, Fraction(1, 2), interval=interval)
 
 
-def quantile(column: str, q: object) -> Want:
-    """The value that a share q of the rows do not exceed."""
-    return QUANTILE(column=_check_column(column), q=Fraction(check_probability(q, "q")))
+def quantile(column: str, q: object, *, interval: bool = False) -> Want:
+    """The value that a share q of the rows do not exceed.
+
+    `interval` buys values between which the true one lies with 95%, for 2/5 of the epsilon of all quantiles
+    of the column, and all of them then have one.
+
+    >>> quantile("salary", 0.9, interval=True)
+    Want(quantile 9/10 of salary with interval)
+    """
+    share = Fraction(check_probability(q, "q"))
+    return QUANTILE(column=_check_column(column), q=share, interval=check_bool(interval, "interval"))
 
 
-def quantiles(column: str, number: int) -> Want:
-    """That many values, between which equally many rows lie: 3 are quartiles, 9 are deciles."""
-    return QUANTILES(
-        column=_check_column(column), number=integer(number, "number", low=1, high=MOST_QUANTILES)
-    )
+def quantiles(column: str, number: int, *, interval: bool = False) -> Want:
+    """That many values, between which equally many rows lie: 3 are quartiles, 9 are deciles.
+
+    `interval` is as in `quantile`.
+    """
+    checked = integer(number, "number", low=1, high=MOST_QUANTILES)
+    return QUANTILES(column=_check_column(column), number=checked, interval=check_bool(interval, "interval"))
+
+
+def interquartile_range(column: str, *, interval: bool = False) -> Want:
+    """How far the quartiles lie apart: the quantile 3/4 less that of 1/4; `interval` as in `quantile`."""
+    return INTERQUARTILE_RANGE(column=_check_column(column), interval=check_bool(interval, "interval"))
+
+
+def bounds(column: str, without: object = USUAL_BOUNDS) -> Want:
+    """Two values between which all rows lie but for a share, half of it at each end.
+
+    They make bounds that may be public, for a column whose scale nobody knows: the schema declares a range
+    that is surely wide enough, and later releases the one that was found.
+
+    >>> bounds("cost", 0.001)
+    Want(bounds of cost without 1/1000)
+    """
+    return BOUNDS(column=_check_column(column), without=check_probability(without, "without"))
+
+
+def share(
+    where: Where | None = None, *, by: str | None = None, closed: Ends = "both", **columns: object
+) -> Want:
+    """The share of the rows that meet conditions, of all rows or by the groups of another column.
+
+    Conditions are those of `Release.count`. A row that has no value does not meet a range.
+
+    >>> share(delay=(15, None), by="dest"), share({"region": "north"})
+    (Want(share where delay >= 15 by dest), Want(share where region = north))
+    """
+    given = {name: _write_condition(each) for name, each in parse_conditions(where, columns, closed).items()}
+    text, fix = write_conditions(given), "pass for example delay=(15, None)"
+    check(text, "where", "must have a condition that some rows do not meet", given="none", fix=fix)
+    rule = "must name another column than those of the conditions"
+    check(by is None or by not in given, "by", rule, given=by, fix="leave it out, or name another")
+    return SHARE(where=parse_where(text), by=None if by is None else _check_column(by))
 
 
 @overload
@@ -172,6 +269,31 @@ def read_want(given: object) -> Want:
         return RANGES(column=given.column)
     fix = 'pass for example [pt.median("salary"), "total of cost"], or queries= for other queries'
     raise InvalidParameter("wants", "must be wants, or their texts", given=given, fix=fix)
+
+
+def _write_condition(condition: object) -> object:
+    """A condition whose values are text, as the grammar has them."""
+    match condition:
+        case Special():
+            return condition
+        case Range(low=low, high=high, closed=closed):
+            first, last = (None if end is None else _write_value(end) for end in (low, high))
+            return Range(first, last, closed)
+        case OneOf(values) | list(values) if values:
+            return OneOf(tuple(map(_write_value, values)))
+    return _write_value(condition)
+
+
+def _write_value(value: object) -> str:
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool):
+        return str(plain).lower()
+    if isinstance(plain, date):
+        return plain.isoformat()
+    if isinstance(plain, str | int | float | Decimal | Fraction):
+        return str(plain)
+    fix = 'pass for example delay=(15, None), or region="north"'
+    raise InvalidParameter("where", "must have numbers, text or dates as values", given=value, fix=fix)
 
 
 def _check_column(column: object) -> str:

@@ -248,12 +248,14 @@ def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Re
         sums = tuple(view.release(next(secrets), views) for view in request.sums)
         queries = None if request.queries is None else request.queries.release(next(secrets))
         quantiles = tuple(view.release(next(secrets)) for view in request.quantiles)
-    secure = all(view.guarantee is not None for view in join_views(views, sums, queries, quantiles))
+        wanted = tuple(view.release(next(secrets)) for view in request.wanted)
+    secure = all(view.guarantee is not None for view in join_views(views, sums, queries, quantiles, wanted))
     return Release(
         views=views,
         sums=sums,
         queries=queries,
         quantiles=quantiles,
+        wanted=wanted,
         guarantee=request.guarantee if secure else None,
         wants=request.wants,
         provenance=provenance,

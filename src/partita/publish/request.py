@@ -18,8 +18,15 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.numbers import integer, rational
 from partita.public.axis.base import Json
 from partita.public.base import Provenance, ReleaseKind
-from partita.public.file import FORMAT, LARGEST, Stored, columns_of, pack, unpack, version_of
-from partita.public.file_entries import QUERIES, checksum, guarantee_entries, provenance_entries, view_name
+from partita.public.file import FORMAT, LARGEST, WANTS, Stored, columns_of, pack, unpack, version_of
+from partita.public.file_entries import (
+    QUERIES,
+    WANTED,
+    checksum,
+    guarantee_entries,
+    provenance_entries,
+    view_name,
+)
 from partita.public.queries.queries import Queries
 from partita.public.release import Release
 from partita.public.sums.view import sum_name
@@ -44,7 +51,7 @@ from partita.publish.views import (
     sum_views,
     view_request,
 )
-from partita.publish.wants import Wants, checked_wants, draft_wants, share_by_error
+from partita.publish.wants import WantedRequest, Wants, checked_wants, draft_wants, share_by_error
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
     ROWS,
@@ -240,6 +247,7 @@ class Request:
     sums: tuple[SumRequest, ...] = ()
     queries: QueryRequest | None = None
     quantiles: tuple[QuantileRequest, ...] = ()
+    wanted: tuple[WantedRequest, ...] = ()
     wants: tuple[Want, ...] = ()
     person: str | None
 
@@ -310,7 +318,10 @@ class Request:
         queries = next((each for each in requests if isinstance(each, QueryRequest)), None)
         counts = tuple(each for each in requests if isinstance(each, CountRequest))
         quantiles = tuple(each for each in requests if isinstance(each, QuantileRequest))
-        return Request(views=counts, sums=sums, queries=queries, quantiles=quantiles, person=person)
+        wanted = tuple(each for each in requests if isinstance(each, WantedRequest))
+        return Request(
+            views=counts, sums=sums, queries=queries, quantiles=quantiles, wanted=wanted, person=person
+        )
 
     @staticmethod
     def _of_wants(
@@ -330,9 +341,9 @@ class Request:
 
     @property
     def published(self) -> tuple[ViewRequest[Any], ...]:
-        """Every view, those of counts first, then those of sums, that of queries, those of quantiles."""
+        """Every view: of counts, of sums, that of queries, of quantiles, then of cells that wants derive."""
         queries = () if self.queries is None else (self.queries,)
-        return (*self.views, *self.sums, *queries, *self.quantiles)
+        return (*self.views, *self.sums, *queries, *self.quantiles, *self.wanted)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -486,6 +497,8 @@ def _empty_file(request: Request, provenance: Provenance) -> Stored:
         "views": list[Json](views),
         "checksum": "",
     }
+    if request.wants:
+        spec |= {WANTS: [str(want) for want in request.wants], "version": WANTED}
     values = [np.zeros(0, column.dtype) for column in columns_of(spec)]
     spec["checksum"] = checksum(spec, values)
     return Stored(spec, values)

@@ -16,7 +16,8 @@ from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.public.axis.quantiles import QuantileView, list_quantiles, quantiles_name
+from partita.public.axis.quantile_plan import Copies
+from partita.public.axis.quantiles import CONFIDENCE, QuantileView, list_quantiles, quantiles_name
 from partita.public.file_entries import (
     QUERIES,
     Published,
@@ -442,10 +443,28 @@ class QuantileRequest(ViewRequest[ColumnCounts]):
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """Which quantiles there would be, and how far off their ranks could be for any data."""
         made = self.choice.mechanism
-        most = max(made.bound_ranks(0.05))
+        most, listed = max(made.bound_ranks(0.05)), list_quantiles(made.quantiles)
+        bound = (
+            f"with a probability of 95% none misses its rank by more than {most:,.0f} rows, whatever the data"
+        )
+        if made.side is not None:
+            farthest = max(made.end_ranks(Copies(made.size, made.offset)))
+            return (
+                f"Quantiles {listed} alone: {bound}.",
+                f"Each has an interval of values that holds the true one with a probability of "
+                f"{float(CONFIDENCE):.0%}, whatever the data; its ends lie up to about {farthest:,} rows "
+                f"away.",
+            )
+        if made.interval:
+            return (
+                f"Quantiles {listed} alone, read off counts of ranges: each has an interval of values that "
+                f"holds the true one with a probability of {float(CONFIDENCE):.0%}, whatever the data.",
+            )
+        if made.look is None:
+            return (f"Quantiles {listed} alone: {bound}.",)
         return (
-            f"Quantiles {list_quantiles(made.quantiles)} alone: with a probability of 95% none misses its "
-            f"rank by more than {most:,.0f} rows, whatever the data.",
+            f"Quantiles {listed} alone: {bound}; or, if noisy looks say that rows are few or lie in heaps, "
+            f"they are read off counts of ranges, and the release says how far off they may be.",
         )
 
     def counted(self, rows: Tally) -> ColumnCounts:
@@ -471,11 +490,12 @@ def view_request(
     together: Sequence[tuple[str, ...]] = (),
     *,
     quantiles: object = None,
+    interval: bool = False,
 ) -> ViewRequest[Any]:
     """A view of counts of these columns that gets this share of a guarantee.
 
     A mechanism for one column is not meant for views of several, nor the other way round: there the
-    choice is free.
+    choice is free. `quantiles` and `interval`, whether their values have intervals, are for those alone.
     """
     columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
     if len(columns) > 1:
@@ -485,7 +505,9 @@ def view_request(
         return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
     if mechanism in quantile_mechanisms():
         shares = _MEDIAN if quantiles is None else quantiles
-        selected = choose_quantiles(domains[0], mechanism=mechanism, quantiles=shares, **facts)
+        selected = choose_quantiles(
+            domains[0], mechanism=mechanism, quantiles=shares, interval=interval, **facts
+        )
         return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
     named = mechanism if mechanism in axis_mechanisms() else AUTO
     axis = choose(domains[0], mechanism=named, **facts)

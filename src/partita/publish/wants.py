@@ -13,23 +13,47 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
-from partita.domain.axis import Axis
+from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.domain.base import Domain
 from partita.errors import check
 from partita.guarantee import Guarantee
+from partita.public.bounds import laplace_variance
+from partita.public.file_entries import describe_wanted
 from partita.public.sums.group_means import MOST_GROUPS
 from partita.public.sums.parts import MOST_PARTS, count_cells
-from partita.public.wants import MEAN, RANGES, TOTAL, VARIANCE, Want, WantKind, read_want
-from partita.publish.views import ViewRequest, check_columns, check_numbers, sum_request, view_request
-from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, ROWS
+from partita.public.wanted import WantedView, check_cells, derive_cells
+from partita.public.wants import (
+    BOUNDS,
+    INTERQUARTILE_RANGE,
+    MEAN,
+    RANGES,
+    SHARE,
+    TOTAL,
+    VARIANCE,
+    Want,
+    WantKind,
+    read_want,
+)
+from partita.publish.views import (
+    ViewRequest,
+    check_columns,
+    check_numbers,
+    facts_of,
+    sum_request,
+    view_request,
+)
+from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, ROWS, Choice
+from partita.trusted.mechanisms.flat import HistogramCounts
 from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.totals import KnotTotal
+from partita.trusted.secret import Histogram
+from partita.trusted.sources.tally import Tally
 
 Wants: TypeAlias = Sequence[object]
 """Wants, or their texts."""
 
-_FEW_GROUPS: Final = 32  # up to here trees of levels tell the scale of each group; beyond, one clip is better
+_FEW_GROUPS: Final = 16  # two to so many have trees of levels: better than one clip where their scales differ
 _FOR_WANTS: Final = "It is what serves the wants best."
 _UNITS: Final = 10**4  # shares are whole multiples of one over this, and at least one of them
 
@@ -48,6 +72,68 @@ class WantDraft:
         return ", ".join(map(str, self.wants))
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class WantedRequest(ViewRequest[Histogram]):
+    """Noisy counts of cells that a want derives, of which each row is in one."""
+
+    want: Want
+    choice: Choice[HistogramCounts]
+
+    @property
+    def declared(self) -> dict[str, Domain]:
+        """The domain of each column."""
+        return dict(zip(self.columns, self.domains, strict=True))
+
+    @property
+    def name(self) -> str:
+        """The want as text."""
+        return str(self.want)
+
+    @property
+    def error_of(self) -> str:
+        """Numbers of rows."""
+        if self.want.kind is SHARE:
+            return "a share, times the rows that it is a share of"
+        return "the number of rows between two bounds"
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The want, its columns and their domains in words that JSON can write."""
+        return describe_wanted(self.want, self.declared)
+
+    def predicted_error(self, rows: int) -> float:
+        """Of a share of one half, which errs least; of bounds, of a random range of cells."""
+        if self.want.kind is SHARE:
+            return math.sqrt(laplace_variance(self.choice.mechanism.scale) / 2)
+        return super().predicted_error(rows)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """How far off the answer would be, by the noise alone."""
+        error = self.predicted_error(rows)
+        if self.want.kind is SHARE:
+            each = max(1, rows // max(1, self.choice.mechanism.size // 2))
+            group = "group" if self.want.by else "column"
+            return (f"The share of a {group} of {each:,} rows errs by about {error / each:.1g}.",)
+        return (f"Each bound is chosen by counts of rows beyond it, which err by about {error:,.0f} rows.",)
+
+    def counted(self, rows: Tally) -> Histogram:
+        """How many rows are in each cell, which is one for each row."""
+        cells, points = derive_cells(self.want, self.declared), rows.points(self.columns)
+        [table] = points.tables([tuple(range(len(self.columns)))], cells.bins)
+        return Histogram.dense(cells.gather(table), contributions=points.contributions)
+
+    def release(self, counted: Histogram) -> WantedView:
+        """Noise on each cell."""
+        return WantedView(
+            want=self.want,
+            declared=self.declared,
+            counts=self.choice.mechanism.release(counted),
+            mechanism=self.choice.name,
+            why=self.why,
+        )
+
+
 def checked_wants(schema: Mapping[str, Domain], wants: object) -> tuple[Want, ...]:
     """The wants in their order, each of columns of the schema and each once."""
     if wants is None:
@@ -59,20 +145,38 @@ def checked_wants(schema: Mapping[str, Domain], wants: object) -> tuple[Want, ..
     found: list[Want] = []
     for want in map(read_want, listed):  # type: ignore[call-overload]
         check_columns(want.columns, schema, "wants")
+        if want.kind in (BOUNDS, INTERQUARTILE_RANGE):
+            check_numbers([want.column], schema, "wants")
+        if want.kind is SHARE:
+            _check_share(want, schema)
         check(want not in found, "wants", "must name each want once", given=str(want), fix="leave one out")
         found.append(want)
     return tuple(found)
+
+
+def _check_share(want: Want, schema: Mapping[str, Domain]) -> None:
+    """Refuse conditions that no value meets, and more cells than can be counted."""
+    for column in want.columns:
+        rule, fix = "must be about columns of at most 2^63 cells", "make its domain coarser"
+        check(schema[column].size <= LARGEST_AXIS, "wants", rule, given=column, fix=fix)
+    check_cells(want, schema)
 
 
 def draft_wants(wants: Iterable[Want], schema: Mapping[str, Domain], guarantee: Guarantee) -> list[WantDraft]:
     """The views that answer these wants."""
     groups: dict[tuple[str, str, str | None], list[Want]] = {}
     for want in wants:
-        family = "quantiles" if want.shares else "ranges" if want.kind is RANGES else "sums"
-        groups.setdefault((family, want.column, want.by), []).append(want)
+        groups.setdefault((_family(want), want.column, want.by), []).append(want)
     return [
         WantDraft(tuple(each), partial(_make_request, each, schema, guarantee)) for each in groups.values()
     ]
+
+
+def _family(want: Want) -> str:
+    """Wants of one family about the same columns come from one view."""
+    if want.kind in (SHARE, BOUNDS, RANGES):
+        return want.kind.name
+    return "quantiles" if want.shares else "sums"
 
 
 def _make_request(
@@ -90,11 +194,16 @@ def _choose_request(
     """The view that answers these wants, which need the same columns."""
     first = wants[0]
     declared = {column: schema[column] for column in first.columns}
+    if first.kind in (SHARE, BOUNDS):
+        return _wanted_request(first, declared, share, guarantee)
     if first.kind is RANGES:
         return view_request(declared, share, guarantee, AUTO)
     if first.shares:
         quantiles = sorted({each for want in wants for each in want.shares})
-        return view_request(declared, share, guarantee, QuantileSelection.name, quantiles=quantiles)
+        bought = any(want.interval for want in wants)
+        return view_request(
+            declared, share, guarantee, QuantileSelection.name, quantiles=quantiles, interval=bought
+        )
     check_numbers([first.column], schema, "wants")
     keys = () if first.by is None else (first.by,)
     kinds = {want.kind for want in wants}
@@ -107,10 +216,28 @@ def _choose_request(
     return sum_request(declared, keys, share, guarantee, moments=VARIANCE in kinds, mechanism=mechanism)
 
 
+def _wanted_request(
+    want: Want, declared: Mapping[str, Domain], share: Fraction, guarantee: Guarantee
+) -> WantedRequest:
+    """Noise on every cell of a want: nothing is better where a row is in one cell, and cells are few."""
+    made = HistogramCounts(size=derive_cells(want, declared).size, **facts_of(guarantee, share))
+    return WantedRequest(
+        columns=tuple(declared),
+        domains=tuple(declared.values()),
+        share=share,
+        choice=Choice(made.name, f"{BY_NAME} {made.size:,} cells have noise, and each row is in one.", made),
+        want=want,
+    )
+
+
 def _choose_sums(kinds: Set[WantKind], groups: int) -> str:
-    """The mechanism of these wants about one column in so many groups: by public facts alone."""
-    many = _FEW_GROUPS < groups <= MOST_GROUPS
-    return GroupMeans.name if kinds == {MEAN} and many else AUTO
+    """The mechanism of these wants about one column in so many groups: by public facts alone.
+
+    Means alone come from one clip if there is no group or more than a few (benchmarks/README.md, means by
+    group): its errors are smaller then, and its intervals hold the true mean.
+    """
+    clipped = groups == 1 or _FEW_GROUPS < groups <= MOST_GROUPS
+    return GroupMeans.name if kinds == {MEAN} and clipped else AUTO
 
 
 def share_by_error(

@@ -45,7 +45,9 @@ from partita.public.questions import (
 )
 from partita.public.records import (
     ANSWERS,
+    BoundsValue,
     Cell,
+    Measure,
     Number,
     QuantileValue,
     Record,
@@ -178,6 +180,27 @@ class QuantileAnswer(StrictModel):
     ranks: Ranks
 
 
+class RowsBeyond(StrictModel):
+    """A noisy number of rows."""
+
+    value: float
+    error: float
+
+
+class BoundsAnswer(StrictModel):
+    """Two values between which nearly all rows lie, and how many lie beyond."""
+
+    question: str = Field(examples=["bounds of cost without 1/1000"])
+    low: Value = Field(examples=[12])
+    high: Value = Field(examples=[31250])
+    determinable: bool = Field(description="false where noise hides all rows: the declared bounds")
+    below: RowsBeyond
+    above: RowsBeyond
+    rows: RowsBeyond
+    rank_error: float = Field(description="rows by which the number at each end may be off")
+    domain: dict[str, str]
+
+
 class AnyAnswer(BaseModel):
     """An answer with other entries."""
 
@@ -190,6 +213,8 @@ _MODELS: Final[Mapping[type[Result], type[BaseModel]]] = {
     Number: NumberAnswer,
     Summary: SummaryAnswer,
     QuantileValue: QuantileAnswer,
+    Measure: NumberAnswer,
+    BoundsValue: BoundsAnswer,
 }
 _CELLS: Final[Mapping[Cell, Any]] = {
     Cell.VALUE: Value,

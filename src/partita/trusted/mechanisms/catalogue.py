@@ -144,7 +144,7 @@ def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -
 
 
 def choose_quantiles(
-    domain: Domain, *, mechanism: str, quantiles: object, **common: Unpack[Common]
+    domain: Domain, *, mechanism: str, quantiles: object, interval: bool = False, **common: Unpack[Common]
 ) -> Choice[QuantileSelection]:
     """The mechanism of this name for quantiles of a column, and nothing else.
 
@@ -155,7 +155,7 @@ def choose_quantiles(
     kind = quantile_mechanisms()[_check_known(mechanism, quantile_mechanisms())]
     first = domain.low if isinstance(domain, Integer) else 0
     offset = int(domain.low / domain.step) if isinstance(domain, Real) else first
-    made = kind(size=domain.size, quantiles=quantiles, offset=offset, **common)
+    made = kind(size=domain.size, quantiles=quantiles, offset=offset, interval=interval, **common)
     return Choice(mechanism, BY_NAME, cast(QuantileSelection, made))
 
 
