@@ -33,6 +33,7 @@ from benchmarks.accuracy import (
     sums,
     tables,
     tables_bars,
+    wanted,
     wanted_totals,
     weights,
     wide,
@@ -63,6 +64,7 @@ ROWS: dict[str, Row] = {
     "boxespeers": boxes_peer_check.BOXES_PEER_CHECK,
     "sums": sums.SUMS,
     "totals": wanted_totals.TOTALS,
+    "wanted": wanted.WANTED,
     "projection": projection.PROJECTION,
     "weights": weights.WEIGHTS,
     "numerical": numerical.NUMERICAL,
@@ -103,9 +105,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--against", type=known, default=Plan.against, help="the other one of the row border")
     made.add_argument("--jobs", type=int, default=1, help="processes that measure side by side")
     made.add_argument(
-        "--sets", type=known_sets, default=(), help=f"of whole tables: some of {','.join(SETS)}"
+        "--sets",
+        type=known_sets,
+        default=(),
+        help=f"of whole tables: some of {','.join(SETS)}; of wanted: some of {','.join(wanted.SETS)}",
     )
-    made.add_argument("--peers", action="store_true", help="run other libraries beside whole tables")
+    made.add_argument(
+        "--peers", action="store_true", help="run other libraries beside whole tables and what is wanted"
+    )
     made.add_argument("--table", action="store_true", help="print Markdown tables of the totals instead")
     return made
 
@@ -122,9 +129,10 @@ def chosen(names: str) -> list[str]:
 def known_sets(names: str) -> list[str]:
     """Names of sets with commas between them."""
     found = names.split(",")
-    unknown = [name for name in found if name not in SETS]
+    every = [*SETS, *wanted.SETS]
+    unknown = [name for name in found if name not in every]
     if unknown:
-        raise argparse.ArgumentTypeError(f"no set named {', '.join(unknown)}; choose from {', '.join(SETS)}")
+        raise argparse.ArgumentTypeError(f"no set named {', '.join(unknown)}; choose from {', '.join(every)}")
     return found
 
 

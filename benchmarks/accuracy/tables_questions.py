@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Question:
         """As a release takes it."""
         return {self.table.columns[column]: chosen.value for column, chosen in self.selections.items()}
 
-    @property
+    @cached_property
     def truth(self) -> int:
         """How many rows there are in fact."""
         held = [chosen.holds[self.table.rows[:, column]] for column, chosen in self.selections.items()]

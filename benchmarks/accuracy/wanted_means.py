@@ -64,10 +64,16 @@ FAMILIES = {
         True,
     ),
     "uniform": Family(0, 100, lambda r, e: r.uniform(0, np.clip(80 + 10 * e, 40, 100)), True),
+    "band": Family(0, 2**40, lambda r, e: 5e7 + 30_000 * np.exp(0.3 * e) * r.gamma(2.0, size=e.size), True),
     "normal": Family(0, 10**6, lambda r, e: r.normal(500 + 40 * e, 120)),
     "lognormal": Family(0, 2**31, lambda r, e: np.exp(r.normal(6 + 0.3 * e, 1.0))),
     "pareto": Family(0, 2**31, lambda r, e: 200 * np.exp(0.3 * e) * (1 + r.pareto(2.0, e.size))),
     "shifted": Family(0, 2**31, lambda r, e: r.normal(10**6 + 100 * e, 300)),
+    "temperatures": Family(
+        0, 1000, lambda r, e: r.normal(368 + e, 4) + np.where(r.random(e.size) < 0.1, r.exponential(8), 0.0)
+    ),
+    "years": Family(0, 3000, lambda r, e: 1900 + 130 * r.beta(np.exp(1.6 + 0.2 * e), 2.0)),
+    "signed": Family(-(10**9), 10**9, lambda r, e: 500 * r.standard_t(2.5, e.size) + 150 * e),
 }
 
 

@@ -26,7 +26,7 @@ from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, short
 from benchmarks.accuracy.work import NoData, column_bounds, column_values, columns
 from partita.arrays import Floats, Ints
-from partita.public.axis.quantiles import plan_levels
+from partita.public.axis.quantile_plan import plan_levels
 from partita.public.results import find_least_cells
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.spending_tree import Intervals

@@ -1,4 +1,4 @@
-"""SmartNoise SQL: sums and means by group, of one row for each person, within bounds that it finds itself."""
+"""SmartNoise SQL: sums and means by group, a row for each person, within its own bounds or declared ones."""
 
 from __future__ import annotations
 
@@ -12,26 +12,40 @@ from snsql.sql._mechanisms.approx_bounds import approx_bounds
 from benchmarks.peers.worker import Answers, Problem, serve, with_total
 
 BOUNDS_SHARE = 0.2
-"""Of epsilon, for the largest value: with the declared bound the library refuses to answer."""
+"""Of epsilon, for the largest value: with a declared bound of 2^32 the library refuses to answer."""
 
 
 def sums(problem: Problem) -> Answers:
-    found = by_group("SUM(v)", problem, columns=1)
+    found = by_group("SUM(v)", problem, *found_bound(problem))
     return lambda: with_total(found)
 
 
 def means(problem: Problem) -> Answers:
-    found = by_group("AVG(v)", problem, columns=2)
+    found = by_group("AVG(v)", problem, *found_bound(problem), columns=2)
     return lambda: found
 
 
-def by_group(figure: str, problem: Problem, *, columns: int) -> Any:
-    """One query with GROUP BY; the library spends its epsilon on each noisy column, and a mean has two."""
+def declared_sums(problem: Problem) -> Answers:
+    found = by_group("SUM(v)", problem, int(problem["largest"]), float(problem["epsilon"]))
+    return lambda: with_total(found)
+
+
+def declared_means(problem: Problem) -> Answers:
+    found = by_group("AVG(v)", problem, int(problem["largest"]), float(problem["epsilon"]), columns=2)
+    return lambda: found
+
+
+def found_bound(problem: Problem) -> tuple[int, float]:
+    """A bound that the library finds, and the epsilon that is left."""
     epsilon = float(problem["epsilon"])
     _, upper = approx_bounds(problem["values"], BOUNDS_SHARE * epsilon)
-    bound = int(min(upper or problem["largest"], int(problem["largest"])))
+    return int(min(upper or problem["largest"], int(problem["largest"]))), (1 - BOUNDS_SHARE) * epsilon
+
+
+def by_group(figure: str, problem: Problem, bound: int, epsilon: float, *, columns: int = 1) -> Any:
+    """One query with GROUP BY; the library spends its epsilon on each noisy column, and a mean has two."""
     frame = pd.DataFrame({"g": problem["keys"].astype(np.int64), "v": problem["values"].astype(np.int64)})
-    privacy = Privacy(epsilon=(1 - BOUNDS_SHARE) * epsilon / columns)
+    privacy = Privacy(epsilon=epsilon / columns)
     rows = from_df(frame, privacy=privacy, metadata=metadata(bound)).execute(
         f"SELECT g, {figure} AS f FROM s.t GROUP BY g ORDER BY g"
     )
@@ -52,7 +66,12 @@ def metadata(bound: int) -> Any:
     return {"": {"s": {"t": table}}}
 
 
-METHODS = {"sums": sums, "means": means}
+METHODS = {
+    "sums": sums,
+    "means": means,
+    "declared-sums": declared_sums,
+    "declared-means": declared_means,
+}
 
 if __name__ == "__main__":
     serve(METHODS)

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 Problem = Mapping[str, Any]
-"""Arrays by name: data, questions, `epsilon`, and `releases`, how often it is done afresh."""
+"""Arrays by name: data, questions, `epsilon`, and `releases`, how often it is done afresh.
+
+A problem with `columns` has that many columns: releases take them in turn, and the arrays that differ between
+columns, those of `OF_COLUMNS`, have an entry for each.
+"""
+
+OF_COLUMNS = ("values", "keys", "largest", "epsilon")
 
 Answers = Callable[[], Any]
 """Asked of a release: the answers to all questions, one number for each."""
@@ -26,14 +32,23 @@ Method = Callable[[Problem], Answers]
 def measured(method: Method, problem: Problem) -> dict[str, Any]:
     """Answers of fresh releases, a row for each, and what a release and all its answers took in seconds."""
     found, releasing, answering = [], [], []
-    for _ in range(int(problem["releases"])):
+    for number in range(int(problem["releases"])):
+        column = column_of(problem, number)
         start = perf_counter()
-        answers = method(problem)
+        answers = method(column)
         released = perf_counter()
         found.append(np.asarray(answers(), dtype=np.float64))
         releasing.append(released - start)
         answering.append(perf_counter() - released)
     return {"answers": np.array(found), "releasing": np.array(releasing), "answering": np.array(answering)}
+
+
+def column_of(problem: Problem, number: int) -> Problem:
+    """What the release of that number is about."""
+    if "columns" not in problem:
+        return problem
+    place = number % int(problem["columns"])
+    return {**problem, **{name: problem[name][place] for name in OF_COLUMNS if name in problem}}
 
 
 def serve(methods: Mapping[str, Method]) -> None:

@@ -73,6 +73,13 @@ OPENDP = Peer(
             settings="`make_private_quantile` among all cells",
         ),
         Offer(
+            question="median",
+            method="spread-median",
+            title="OpenDP quantile, spread",
+            settings="the same of rows spread within their cells",
+            releases=10,
+        ),
+        Offer(
             question="sums",
             method="sums",
             title="OpenDP",
@@ -148,6 +155,13 @@ GOOGLE = Peer(
             method="quantiles",
             title="Google quantile tree",
             settings="the same",
+            releases=10,
+        ),
+        Offer(
+            question="median",
+            method="median",
+            title="Google Median",
+            settings="`Median`, declared bounds",
             releases=10,
         ),
         Offer(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+import partita as pt
 from benchmarks.peers.worker import Answers, Problem
 from benchmarks.report.data import COLUMNS, SIZE
 from benchmarks.report.model import Contestant, Effort, Question, Setting
@@ -48,14 +50,28 @@ def partita(problem: Problem) -> Answers:
     return lambda: [float(release.quantile("v", alpha).value) for alpha in alphas]
 
 
-def question(name: str, title: str, about: str, alphas: Any) -> Question:
+def wanted(problem: Problem) -> Answers:
+    """`publish` of just these quantiles."""
+    schema, alphas = {"v": pt.Integer(0, int(problem["size"]) - 1)}, problem["alphas"].tolist()
+    wants = [pt.quantile("v", str(alpha)) for alpha in alphas]
+    release = pt.publish({"v": problem["values"]}, schema, epsilon=str(problem["epsilon"]), wants=wants)
+    return lambda: [float(release.quantile("v", alpha).value) for alpha in alphas]
+
+
+JUST_THESE = Contestant(
+    name="Partita, just these", kind="ours", method=wanted, settings="`publish` with `wants` of the quantiles"
+)
+ALL_RANGES = Contestant(name="Partita", kind="ours", method=partita, settings="`publish`, defaults")
+
+
+def question(name: str, title: str, about: str, alphas: Any, contestants: list[Contestant]) -> Question:
     return Question(
         name=name,
         title=title,
         about=about,
         unit="rows between the answer and the quantile",
         settings=partial(settings, alphas=alphas),
-        contestants=[Contestant(name="Partita", kind="ours", method=partita, settings="`publish`, defaults")],
+        contestants=contestants,
         miss=rank_miss,
     )
 
@@ -64,13 +80,15 @@ DECILES_QUESTION = question(
     "deciles",
     "Nine deciles",
     "The same columns; the nine deciles together for all of epsilon. Our release answers every range as "
-    "well.",
+    "well; beside it is one of just the deciles.",
     DECILES,
+    [ALL_RANGES, JUST_THESE],
 )
 MEDIAN_QUESTION = question(
     "median",
     "The median alone",
-    "The same columns; only the median is asked, for all of epsilon. Mechanisms made for one quantile have "
-    "it easier here than a release that answers every range.",
+    "The same columns; only the median is asked, for all of epsilon, and our release answers nothing else. "
+    "Beside it is one that answers every range.",
     MEDIAN,
+    [replace(JUST_THESE, name="Partita"), replace(ALL_RANGES, name="Partita, all ranges")],
 )

@@ -14,13 +14,8 @@ from benchmarks.accuracy.work import NoData
 from benchmarks.peers.worker import Answers, Problem
 from benchmarks.report.model import Contestant, Effort, Question, Setting, mean_miss
 from benchmarks.report.ranges import EPSILONS
-from partita.domain.axis import Axis
-from partita.public.boxes.base import BoxTerm
-from partita.public.sums.level_trees import LevelTreesRelease
-from partita.trusted.mechanisms.sums import LevelTrees
 
 ROWS, GROUPS = 100_000, 8
-EACH = [BoxTerm((group,), (group,)) for group in range(GROUPS)]
 MADE, REAL = ("lognormal", "uniform", "incomes", "exponential"), ("wages", "diamonds")
 
 
@@ -74,24 +69,27 @@ def sums(problem: Problem) -> Answers:
     return lambda: [*(release.sum("v", g=g).value for g in range(GROUPS)), release.sum("v").value]
 
 
-def sums_alone(problem: Problem) -> Answers:
-    """`LevelTrees`, all of epsilon for sums."""
-    release = trees(problem)
-    return lambda: [release.sum([group]).value for group in [*EACH, BoxTerm((0,), (GROUPS - 1,))]]
+def wanted_sums(problem: Problem) -> Answers:
+    """`publish` of just the total, of each group where there are several, and of all."""
+    release, groups = wanted(problem, pt.total), int(problem["groups"])
+    each = [release.sum("v", g=g).value for g in range(groups)] if groups > 1 else [release.sum("v").value]
+    return lambda: [*each, release.sum("v").value]
 
 
-def means_alone(problem: Problem) -> Answers:
-    """The means of the same release."""
-    release = trees(problem)
-    return lambda: np.nan_to_num([release.mean([group]).value for group in EACH])
+def wanted_means(problem: Problem) -> Answers:
+    """`publish` of just the mean of each group; what is not determinable counts as zero."""
+    release, groups = wanted(problem, pt.mean), int(problem["groups"])
+    return lambda: np.nan_to_num([release.mean("v", g=g).value for g in range(groups)])
 
 
-def trees(problem: Problem) -> LevelTreesRelease:
-    """The mechanism behind sums, by itself."""
-    axis, value = Axis(size=GROUPS), pt.Integer(0, LARGEST)
-    rows = np.stack([problem["keys"], problem["values"] + 1], axis=1)
-    points = pt.Points.from_rows(rows, axes=[axis, Axis.of(value)])
-    return LevelTrees(keys=[axis], value=value, epsilon=str(problem["epsilon"])).release(points)
+def wanted(problem: Problem, want: Any) -> pt.Release:
+    """One want about the values, by group where there are several."""
+    groups, value = int(problem["groups"]), pt.Integer(0, int(problem["largest"]))
+    schema, table = {"v": value}, {"v": problem["values"]}
+    if groups > 1:
+        schema, table = {"g": pt.Integer(0, groups - 1), **schema}, {"g": problem["keys"], **table}
+    wants = [want("v", by="g" if groups > 1 else None)]
+    return pt.publish(table, schema, epsilon=str(problem["epsilon"]), wants=wants)
 
 
 def means(problem: Problem) -> Answers:
@@ -100,7 +98,7 @@ def means(problem: Problem) -> Answers:
     return lambda: np.nan_to_num([release.mean("v", g=g).value for g in range(GROUPS)])
 
 
-def question(name: str, title: str, about: str, settings: Any, method: Any, alone: Any) -> Question:
+def question(name: str, title: str, about: str, settings: Any, just: Any, counts: Any) -> Question:
     return Question(
         name=name,
         title=title,
@@ -111,14 +109,14 @@ def question(name: str, title: str, about: str, settings: Any, method: Any, alon
             Contestant(
                 name="Partita",
                 kind="ours",
-                method=method,
-                settings="`publish` with `sums`, defaults: 4/9 of epsilon is for counts of the groups",
+                method=just,
+                settings="`publish` with one want: this and nothing else",
             ),
             Contestant(
-                name="Partita, sums only",
+                name="Partita, counts too",
                 kind="ours",
-                method=alone,
-                settings="`LevelTrees`, all of epsilon for sums",
+                method=counts,
+                settings="`publish` with `sums`, defaults: 4/9 of epsilon is for counts of the groups",
             ),
         ],
         miss=mean_miss,
@@ -131,14 +129,14 @@ SUMS = question(
     "100,000 rows in eight public groups, values declared up to 2^32: the sum of each group and of all rows. "
     "Nobody is told how large values really are.",
     sum_settings,
+    wanted_sums,
     sums,
-    sums_alone,
 )
 MEANS = question(
     "means",
     "Means with unknown bounds",
     "The same tables: the mean of each group.",
     mean_settings,
+    wanted_means,
     means,
-    means_alone,
 )
