@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,9 @@ from tests.seams import SETTLING
 # Folders whose tests need a package that only their own stage installs.
 _NEEDS = {"browser": "playwright", "docs": "griffe"}
 collect_ignore = [folder for folder, package in _NEEDS.items() if find_spec(package) is None]
+
+# Folders whose tests publish with the noise of the system: the same in each run.
+_PUBLISHING = [Path(__file__).parent / folder for folder in ("publish", "trusted/mechanisms")]
 
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
@@ -61,15 +65,21 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def fixed_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test of large samples draws the same ones in each run, with the shipped code on top of fixed bytes.
+    """A test draws the same noise in each run, with the shipped code on top of fixed bytes.
 
-    Tests of the words themselves, marked `statistics(fresh=True)`, ask the kernel, and with `--fresh` all do.
+    That is for large samples, and for what is published with the noise of the system. Tests of the words
+    themselves, marked `statistics(fresh=True)`, ask the kernel, and with `--fresh` all do.
     """
     marker = request.node.get_closest_marker("statistics")
-    if marker and not marker.kwargs.get("fresh") and not request.config.getoption("--fresh"):
-        blocks = (f"{request.node.name} {number}".encode() for number in count())
-        drawn = SimpleNamespace(urandom=lambda size: hashlib.shake_256(next(blocks)).digest(size))
-        monkeypatch.setattr(kernel, "os", drawn)
+    fresh = marker and marker.kwargs.get("fresh")
+    wanted = marker or any(folder in request.node.path.parents for folder in _PUBLISHING)
+    if wanted and not fresh and not request.config.getoption("--fresh"):
+        name, numbers = request.node.name, count()
+
+        def urandom(size: int) -> bytes:
+            return hashlib.shake_256(f"{name} {next(numbers)}".encode()).digest(size)
+
+        monkeypatch.setattr(kernel, "os", SimpleNamespace(urandom=urandom))
 
 
 @pytest.fixture(autouse=True)
