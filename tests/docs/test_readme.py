@@ -12,8 +12,6 @@ from partita.testing import EndlessTape, system_noise, tape_noise
 from tests.docs.fences import fences
 from tests.docs.run import ROOT
 
-pytestmark = pytest.mark.docs
-
 README = (ROOT / "README.md").read_text()
 LONGEST = 150
 SEED = 1

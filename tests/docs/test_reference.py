@@ -17,10 +17,7 @@ import partita.pan
 import partita.testing
 from tests.docs.run import ROOT
 
-pytestmark = pytest.mark.docs
-
 SITE = ROOT / "docs" / "site"
-markdown = runpy.run_path(str(SITE / "docstrings.py"))["markdown"]
 reference = runpy.run_path(str(SITE / "reference.py"))
 names, with_docstrings = reference["names"], reference["with_docstrings"]
 
@@ -81,8 +78,10 @@ def test_lines_of_names_become_docstrings() -> None:
     assert with_docstrings(page).splitlines()[2:5] == ["::: partita.publish", "", "::: partita.local.Mean"]
 
 
+@pytest.mark.docs
 def test_a_docstring_becomes_markdown() -> None:
     """Promises stand in paragraphs of their own, doctests in fences, and proof notes are links."""
+    markdown = runpy.run_path(str(SITE / "docstrings.py"))["markdown"]
     shown = markdown(
         "Publish.\n\nGuarantee: pure.\nProof:     docs/proofs/tree.md (exact)\n\n>>> 1 + 1\n2\n\nMore."
     )
