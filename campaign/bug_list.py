@@ -485,6 +485,18 @@ BOXES: Final = (
     ),
     Bug(
         "boxes",
+        "a round pays for each pick when it is tried",
+        "trusted/mechanisms/graph.py",
+        """        self._spend_choice(number * part)
+        while left and len(new) < number:
+""",
+        """        while left and len(new) < number:
+            self._spend_choice(part)
+""",
+        "tests/trusted/mechanisms/test_graph_privacy.py::test_what_a_round_pays_tells_nothing_of_pairs_that_were_dropped",
+    ),
+    Bug(
+        "boxes",
         "the true total is part of a guess",
         "trusted/mechanisms/graph.py",
         "np.abs(exact - guess)",

@@ -115,14 +115,14 @@ def test_sums_of_misfits_have_noise_for_all_of_them() -> None:
 
 
 def _fitting(fits: Callable[[Sequence[Any]], bool], scores: Sequence[int], number: int, noise: Any) -> Any:
-    """What `_Selection` picks with a public rule of what fits; each pick costs half of epsilon 2."""
+    """What `_Selection` picks with a public rule of what fits, and pays: half of epsilon 2 for each pick."""
     rows = _rows_of(np.ones((2, 2), np.int64), noise, Fraction(2))
     shares: Any = None
     selection = module._Selection(rows, shares, ())
     fit: Any = type("Fit", (), {"fits": staticmethod(fits)})
     pairs = {(0, place): score for place, score in enumerate(scores, start=1)}
     picked = selection._fitting(fit, pairs, number, Fraction(1, 2))
-    return tuple(pair[1] for pair in picked)
+    return tuple(pair[1] for pair in picked), selection.choosing
 
 
 def _noise() -> RationalNoise:
@@ -147,7 +147,7 @@ def _expected(
             weights = {each: Fraction(2) ** scores[each - 1] for each in able}
             mass *= weights.get(order[place], Fraction(0)) / max(sum(weights.values()), Fraction(1, 10**9))
         if mass:
-            found[order] = mass
+            found[order, Fraction(number)] = mass
     return found
 
 
@@ -171,6 +171,14 @@ def test_redrawing_is_the_exponential_mechanism_among_pairs_that_fit(
     found = law(lambda noise: _fitting(fits, scores, number, noise), _noise())
 
     assert dict(found) == _expected(fits, scores, number)
+
+
+@pytest.mark.parametrize("scores", [(0, 0, 0), (0, 3, 1)], ids=str)
+def test_what_a_round_pays_tells_nothing_of_pairs_that_were_dropped(scores: tuple[int, ...]) -> None:
+    """If one pair fits at all, it is the only pick, and two are paid whoever was drawn before it."""
+    found = law(lambda noise: _fitting(lambda pairs: list(pairs) == [(0, 1)], scores, 2, noise), _noise())
+
+    assert dict(found) == {((1,), Fraction(2)): Fraction(1)}
 
 
 _AROUND = [(0, 8, 8), (1, 7, 7), (0, 0, 0), (1, 1, -1), (3, 12, 3), (2, 13, 2)]
