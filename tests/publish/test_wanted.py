@@ -343,7 +343,9 @@ def test_a_plan_and_a_report_name_them() -> None:
     planned = str(pt.plan(SCHEMA, epsilon=1, wants=WANTS, rows=ROWS))
     release = made(WANTS, epsilon=1)
 
-    assert "share where delay >= 15 by dest  histogram" in planned
+    lines = planned.splitlines()[3:6]
+    assert [line.split("  ")[0] for line in lines] == [str(parse_want(want)) for want in WANTS]
+    assert ["histogram" in line for line in lines] == [True, True, False]
     assert "The share of a group of 1,000 rows errs by about" in planned
     assert "Each bound is chosen by counts of rows beyond it" in planned
     assert "Rule: a share is one of all rows of its group" in release.report()
@@ -355,3 +357,69 @@ def test_a_plan_and_a_report_name_them() -> None:
     ):
         assert answer._repr_html_()
         assert repr(answer)
+
+
+def test_a_plan_lists_wants_in_their_order() -> None:
+    """Whatever kind of view answers them: weights in a list follow this order."""
+    wants = ["median of delay", "total of cost", "share where delay is null", "9 quantiles of delay"]
+    planned = pt.plan(SCHEMA, epsilon=1, wants=wants, shares=[1000, 1, 1]).to_json()["expected"]
+    rows = [each for each in planned if each["rows"] == planned[0]["rows"]]
+
+    assert [each["wants"] for each in rows] == [[wants[0], wants[3]], [wants[1]], [wants[2]]]
+    assert max(rows, key=lambda each: Fraction(each["epsilon"])) == rows[0]
+
+
+def test_every_view_has_a_share() -> None:
+    """At least 1/10,000 of epsilon, however small its weight is; wants themselves may name weights."""
+    shares = {pt.median("delay"): 1, pt.median("cost"): 1, pt.bounds("cost"): 10**14}
+    views = pt.plan(SCHEMA, epsilon=1, wants=list(shares), shares=shares).request.published
+
+    assert sorted(view.share for view in views) == [
+        Fraction(1, 10**4),
+        Fraction(1, 10**4),
+        Fraction(4999, 5000),
+    ]
+
+
+def test_bounds_leave_out_what_was_wanted() -> None:
+    """Unless another share is named."""
+    release = made(["bounds of cost without 0.2"])
+
+    assert release.bounds("cost").domain() == release.bounds("cost", 0.2).domain()
+    assert release.bounds("cost").domain() != release.bounds("cost", 0.001).domain()
+
+
+def test_what_follows_from_a_view_is_refused_unless_it_was_wanted() -> None:
+    """The variance of a column comes with a mean and a count, which nobody asked for."""
+    release = made(["variance of delay"])
+
+    assert release.std("delay").value > 0
+    for ask in (
+        release.count,
+        lambda: release.mean("delay"),
+        lambda: release.sum("delay"),
+        release.synthesize,
+    ):
+        with pytest.raises(InvalidParameter, match="made for just this: variance of delay"):
+            ask()
+
+
+def test_a_want_may_be_asked_in_its_own_words() -> None:
+    """A total is a sum."""
+    runner = QueryRunner(release=made(["total of cost"]), confidence=0.95, beta=0.05)
+
+    assert parse_question("total of cost") == parse_question("sum of cost")
+    assert runner.answer(parse_question("total of cost"))["value"] == pytest.approx(
+        sum(DATA["cost"]), rel=0.01
+    )
+
+
+def test_an_interquartile_range_is_told_with_the_confidence_that_holds() -> None:
+    """Two intervals of 95% hold together with 90%: that is what is shown."""
+    runner = QueryRunner(
+        release=made(["interquartile range of cost with interval"]), confidence=0.95, beta=0.05
+    )
+    interval = runner.answer(parse_question("interquartile range of cost"))["interval"]
+
+    assert interval["confidence"] == 0.9
+    assert interval["high"] - interval["low"] < 2**40

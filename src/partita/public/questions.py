@@ -385,11 +385,13 @@ COUNT: Final = QuestionKind(
 )
 
 
-def _summary(name: str, what: str, example: str) -> QuestionKind:
-    """A kind that asks for one number about a summed column."""
+def _summary(name: str, what: str, example: str, **also: str) -> QuestionKind:
+    """A kind that asks for one number about a summed column; `also` are other words, each with an example."""
     return QuestionKind(
         name=name,
-        forms={f"{name} of {{column}} [where {{where}}]": example},
+        forms={
+            f"{word} of {{column}} [where {{where}}]": each for word, each in {name: example, **also}.items()
+        },
         parameters=(_COLUMN, _WHERE),
         ask=lambda release, column, where: getattr(release, name)(column, where),
         result=SUMMARY,
@@ -471,7 +473,7 @@ _ALL: Final = (
         title="How many more rows one question counts",
         help="How many more rows the first conditions count than the second.",
     ),
-    _summary("sum", "sum", "sum of salary where age between 30 and 39"),
+    _summary("sum", "sum", "sum of salary where age between 30 and 39", total="total of cost"),
     _summary("mean", "mean", "mean of salary where age between 30 and 39"),
     _summary("variance", "variance", "variance of salary"),
     _summary("std", "standard deviation", "std of salary"),
@@ -492,7 +494,12 @@ _ALL: Final = (
         forms={"bounds of {column} [without {without}]": "bounds of cost without 0.001"},
         parameters=(
             _COLUMN,
-            Parameter("without", Type.SHARE, "which share of the rows lies beyond", default=USUAL_BOUNDS),
+            Parameter(
+                "without",
+                Type.SHARE,
+                "which share of the rows lies beyond; by default as wanted",
+                default=None,
+            ),
         ),
         ask=lambda release, column, without: release.bounds(column, without),
         result=BOUNDS,

@@ -164,7 +164,8 @@ class QuantileValue(Result):
         """One line; the error of a value is its interval."""
         rows = f"{_figure(record['rank_error'])} rows of its rank" if "rank_error" in record else ""
         line = record["question"], str(record["value"]), rows, *_spans(record)
-        return Text([line], basis=record.get("basis", ""))
+        heads = line_heads(record["interval"]["confidence"], record["worst"]["beta"])
+        return Text([line], () if question.kind.name == "quantile" else heads, record.get("basis", ""))
 
 
 class Cell(Enum):
@@ -251,7 +252,8 @@ def basis_record(found: object) -> Record:
 def _bars(
     found: Answer | SumAnswer | Ratio | Quantile | Share, confidence: float, beta: float | None
 ) -> Record:
-    bars = {"interval": {"confidence": confidence, **_ends(found.interval(confidence))}}
+    held = min(confidence, getattr(found, "most_confidence", confidence))
+    bars = {"interval": {"confidence": held, **_ends(found.interval(held))}}
     return bars if beta is None else {**bars, "worst": {"beta": beta, **_ends(found.worst(beta))}}
 
 

@@ -33,7 +33,7 @@ from partita.public.conditions import Ends, Where, parse_conditions
 from partita.public.dependence import Dependence, find_dependence
 from partita.public.file_entries import Published, join_views
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
-from partita.public.questions import QUARTILES, USUAL_BOUNDS
+from partita.public.questions import QUARTILES
 from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
@@ -61,7 +61,7 @@ from partita.public.wanted import (
     find_bounds,
     find_share,
 )
-from partita.public.wants import Want
+from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
 from partita.public.workload.release import QueryView
 
 MOST_ROWS: Final = 10**7
@@ -136,8 +136,9 @@ class Release:
 
     def view(self, *columns: str) -> AnyView:
         """What was released about these columns: the view of fewest columns that has all of them."""
-        self._check_counts()
-        return find_view(self.views, columns)
+        with self._explain_wants():
+            self._check_counts()
+            return find_view(self.views, columns)
 
     def count(
         self,
@@ -321,6 +322,7 @@ class Release:
         Conditions are on keys: `sum("salary", age=(30, 39))`.
         """
         conditions = parse_conditions(where, columns, closed)
+        self._check_wanted(TOTAL, column)
         return self._find_sums(column, conditions, unless="means").sum(conditions)
 
     def mean(
@@ -331,6 +333,7 @@ class Release:
         Where there may be no such row at all it is not determinable, and says so.
         """
         conditions = parse_conditions(where, columns, closed)
+        self._check_wanted(MEAN, column)
         return self._find_sums(column, conditions, unless="totals").mean(conditions)
 
     def variance(
@@ -338,6 +341,7 @@ class Release:
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
+        self._check_wanted(VARIANCE, column)
         return self._find_sums(column, conditions, unless="totals").variance(conditions)
 
     def std(
@@ -345,6 +349,7 @@ class Release:
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
+        self._check_wanted(VARIANCE, column)
         return self._find_sums(column, conditions, unless="totals").std(conditions)
 
     def share(
@@ -366,10 +371,11 @@ class Release:
         with self._explain_wants():
             return find_share(self.wanted, conditions, groups)
 
-    def bounds(self, column: str, /, without: object = USUAL_BOUNDS) -> ReleasedBounds:
+    def bounds(self, column: str, /, without: object = None) -> ReleasedBounds:
         """Values between which all rows lie but for a share, for a release that was made for it.
 
-        Half of the share lies at each end. `bounds("cost").domain()` is a domain for the next schema.
+        Half of the share lies at each end; without one it is the share that was wanted.
+        `bounds("cost").domain()` is a domain for the next schema.
         """
         with self._explain_wants():
             return find_bounds(self.wanted, column, without)
@@ -425,6 +431,8 @@ class Release:
         those; nothing is right about how columns of different views go together. Where a row is in
         a special cell, its value is None. Without n, as many rows as were counted.
         """
+        with self._explain_wants():
+            check(self.views or not self.wants, "n", "needs released counts", given=n, fix="publish a table")
         counted = max(0, round(self.count().value)) if n is None else n
         return synthesize_rows(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
 
@@ -434,7 +442,8 @@ class Release:
         That is so whatever the data, open ends included. Every view of counts takes its share of beta. A set
         of values is several ranges or boxes. Sums have bounds of their own, and so have answers to queries.
         """
-        self._check_counts()
+        with self._explain_wants():
+            self._check_counts()
         share = float(check_probability(beta)) / len(self.views)
         return max(view.error(share) for view in self._scaled)
 
@@ -503,7 +512,8 @@ class Release:
             return self.queries
         rule = "must have been published, and this release has none"
         fix = 'publish with queries=, for example queries="ranges(age) * value(salary)"'
-        raise InvalidParameter("queries", rule, given="no queries", fix=fix)
+        with self._explain_wants():
+            raise InvalidParameter("queries", rule, given="no queries", fix=fix)
 
     def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
@@ -515,6 +525,12 @@ class Release:
         """The view of sums that answers about a column by these keys; one of another statistic, if any."""
         with self._explain_wants():
             return find_sum_view(self, column, keys, unless=unless)
+
+    def _check_wanted(self, kind: WantKind, column: object) -> None:
+        """Refuse a statistic that nobody wanted, also where what was released would tell it."""
+        wanted = not self.wants or any(each.kind is kind and each.column == column for each in self.wants)
+        with self._explain_wants():
+            check(wanted, "column", f"must be one whose {kind.name} was wanted", given=column, fix="want it")
 
     @contextmanager
     def _explain_wants(self) -> Iterator[None]:
@@ -545,7 +561,7 @@ class Release:
     @property
     def _total(self) -> Answer:
         """How many rows there are: by the counts, else by a query that asks for just that, else by sums."""
-        if not self.views:
+        if not self.views and not self.wants:
             asked = None if self.queries is None else self.queries.total
             if asked is not None:
                 return asked

@@ -34,7 +34,6 @@ from partita.public.base import figure, view_card
 from partita.public.bounds import laplace_mix_reach, laplace_sum_reach, laplace_variance
 from partita.public.boxes.bins import AxisBins
 from partita.public.conditions import Where
-from partita.public.questions import USUAL_BOUNDS
 from partita.public.sums.base import ValueLine
 from partita.public.views import find_boxes
 from partita.public.wants import BOUNDS, SHARE, Want
@@ -462,6 +461,11 @@ class InterquartileRange:
         """Nothing to tell: the quartiles were selected for just this question."""
         return ""
 
+    @property
+    def most_confidence(self) -> float:
+        """How sure an interval can be that was bought; 1 if none was."""
+        return float(_BOTH) if self._bought else 1.0
+
     def rank_error(self, beta: float = 0.05) -> float:
         """So many rows lie between each quartile and its rank at most, except with probability beta."""
         return max(self.lower.rank_error(beta), self.upper.rank_error(beta))
@@ -619,9 +623,9 @@ class WantedView:
         unmet, met = (sum(int(each[:, side].sum()) for each in chosen) for side in (0, 1))
         return Share(about, float(met), float(unmet), sum(map(len, chosen)), self.counts.scale)
 
-    def bounds(self, without: object = USUAL_BOUNDS) -> ReleasedBounds:
-        """Values between which all rows lie but for a share, half of it at each end."""
-        share = check_probability(without, "without")
+    def bounds(self, without: object = None) -> ReleasedBounds:
+        """Values between which all rows lie but for a share, half of it at each end; None: as wanted."""
+        share = check_probability(self.want["without"] if without is None else without, "without")
         noisy = self.counts.noisy[self.magnitudes.ordinary.start : self.magnitudes.ordinary.stop].tolist()
         start, clear = self.magnitudes.ordinary.start, find_clear(noisy, self.counts.scale)
         if clear is None:

@@ -59,6 +59,9 @@ class Want(Phrase):
     def __repr__(self) -> str:
         return f"Want({self})"
 
+    def __hash__(self) -> int:
+        return hash(str(self))
+
     @property
     def column(self) -> str:
         """The column that it is about; of a share, its conditions as text."""

@@ -103,6 +103,7 @@ class Outlook:
         """One mapping of plain values for each number of rows."""
         shared = {
             "view": self.view.name,
+            **({"wants": list(self.view.wants)} if self.view.wants else {}),
             "columns": list(self.view.columns),
             "cells": self.cells,
             "step": None if self.rounding is None else number_text(2 * self.rounding),
@@ -203,7 +204,8 @@ class Plan:
     @property
     def _reasons(self) -> list[str]:
         """Why each view would be published as it would, and what its mechanism would choose."""
-        reasons = [f"{_short(view)}: {view.choice.name}. {view.why}" for view in self.request.published]
+        published = sorted(self.request.published, key=self.request.place_of_wants)
+        reasons = [f"{_short(view)}: {view.choice.name}. {view.why}" for view in published]
         return [*reasons, *(sentence for outlook in self.outlooks for sentence in outlook.sentences())]
 
     def _legend(self, heads: Sequence[str]) -> str:
@@ -286,7 +288,7 @@ def plan(
     )
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
     outlooks = []
-    for view in request.published:
+    for view in sorted(request.published, key=request.place_of_wants):
         outlooks.append(_outlook(view, request, guesses, planned=True))
         for domain in _other_steps(_alone(view), finer):
             other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
@@ -376,12 +378,16 @@ def short_name(columns: Sequence[str]) -> str:
 
 
 def _short(view: ViewRequest[Any]) -> str:
+    if view.wants:
+        return ", ".join(view.wants)
     return short_name(view.columns) if isinstance(view, CountRequest) else view.name
 
 
 def _format_entry(line: Mapping[str, Any], head: str) -> str:
     """One entry of a line as text; nothing where a column has no step."""
     value = line[head]
+    if head == "view" and "wants" in line:
+        return ", ".join(line["wants"])
     if head == "view" and "by_column" in line:
         return short_name(line["columns"])
     if value is None:

@@ -105,7 +105,9 @@ def _weights(shares: object, names: Sequence[str]) -> list[object]:
 
 
 def _name(view: object) -> object:
-    """The name of a view that is given by its columns."""
+    """The name of a view that is given by its columns, or by its only want."""
+    if isinstance(view, Want):
+        return str(view)
     columns = isinstance(view, tuple) and all(isinstance(column, str) for column in view)
     return view_name(view) if columns and isinstance(view, tuple) else view
 
@@ -344,6 +346,11 @@ class Request:
         """Every view: of counts, of sums, that of queries, of quantiles, then of cells that wants derive."""
         queries = () if self.queries is None else (self.queries,)
         return (*self.views, *self.sums, *queries, *self.quantiles, *self.wanted)
+
+    def place_of_wants(self, view: ViewRequest[Any]) -> int:
+        """Where the first want of a view stands among all wants, from zero; zero without wants."""
+        wants = [str(want) for want in self.wants]
+        return min((wants.index(each) for each in view.wants), default=0)
 
     @cached_property
     def guarantee(self) -> Guarantee:

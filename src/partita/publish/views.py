@@ -243,6 +243,8 @@ class ViewRequest(ABC, Generic[Secret]):
     domains: tuple[Domain, ...]
     share: Fraction
     choice: Choice[Any]
+    wants: tuple[str, ...] = ()
+    """The wants that it answers, as text; none if it was not made for wants."""
 
     @property
     def name(self) -> str:

@@ -185,7 +185,7 @@ def _make_request(
     """The view that answers these wants; one that has a mechanism of its own says that it is for a want."""
     request = _choose_request(wants, schema, guarantee, share)
     why = request.choice.why.replace(BY_NAME, _FOR_WANTS)
-    return replace(request, choice=replace(request.choice, why=why))
+    return replace(request, choice=replace(request.choice, why=why), wants=tuple(map(str, wants)))
 
 
 def _choose_request(
@@ -253,7 +253,9 @@ def share_by_error(
     errors = [_typical_error(draft.request(equal)) for draft in drafts]
     parts = [(float(w) * e**2) ** (1 / 3) for w, e in zip(weights, errors, strict=True)]
     shares = [Fraction(max(1, math.floor(part / sum(parts) * _UNITS)), _UNITS) for part in parts]
-    return [1 - sum(shares[1:], Fraction(0)), *shares[1:]]
+    largest = max(range(len(shares)), key=shares.__getitem__)
+    shares[largest] += 1 - sum(shares, Fraction(0))
+    return shares
 
 
 def _typical_error(request: ViewRequest[Any]) -> float:

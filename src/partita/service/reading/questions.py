@@ -369,7 +369,7 @@ class TextAsked(QuestionRequest):
 def request_model(kind: QuestionKind, *, body: bool) -> type[QuestionRequest]:
     """The model of a kind of question: of the body of a request, or of the parameters of an address."""
     fields = {
-        each.name: (str if each.type is Type.CONDITIONS and not body else _TYPES[each.type], _field(each))
+        each.name: (_type_of(each, body=body), _field(each))
         for each in kind.parameters
         if each.type is not Type.HALF_SPACE
     }
@@ -377,6 +377,14 @@ def request_model(kind: QuestionKind, *, body: bool) -> type[QuestionRequest]:
     model: type[QuestionRequest] = create_model(name, __base__=QuestionRequest, __doc__=kind.help, **fields)  # type: ignore[call-overload]
     model.kind = kind
     return model
+
+
+def _type_of(parameter: Parameter, *, body: bool) -> Any:
+    """The type of an entry; a number that is left out may be null."""
+    if parameter.type is Type.CONDITIONS and not body:
+        return str
+    optional = parameter.type is Type.SHARE and not parameter.required and parameter.default is None
+    return _TYPES[parameter.type] | None if optional else _TYPES[parameter.type]
 
 
 def _field(parameter: Parameter) -> Any:
@@ -392,7 +400,7 @@ def _field(parameter: Parameter) -> Any:
             return Field(default_factory=list, **shown)
         case Type.BINS:
             return Field(default=_BINS, **shown)
-        case Type.SHARE:
+        case Type.SHARE if parameter.default is not None:
             return Field(default=float(parameter.default), **shown)
     return Field(default=parameter.default, **shown)
 
@@ -400,7 +408,7 @@ def _field(parameter: Parameter) -> Any:
 def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str, Any]:
     """An argument as the question has it, and a half-space that stands among conditions."""
     match parameter.type:
-        case Type.SHARE:
+        case Type.SHARE if given is not None:
             return {parameter.name: rational(given, parameter.name)}
         case Type.VALUES:
             return {parameter.name: tuple(map(_to_text, given))}

@@ -383,9 +383,9 @@ class _Selection:
 
         That is the exponential mechanism among the pairs that fit, and costs one part. What was dropped is
         neither released nor logged, so all picks are paid at once, also those for which no pair is left:
-        whether another draw was tried would tell who was dropped. A pair fits if the model can hold it now and could before each earlier
-        pick: cliques come of a greedy search, and without this a pair that was dropped might fit again later,
-        so that who is still there would tell who was dropped.
+        whether another draw was tried would tell who was dropped. A pair fits if the model can hold it now
+        and could before each earlier pick: cliques come of a greedy search, and without this a pair that was
+        dropped might fit again later, so that who is still there would tell who was dropped.
         """
         left, new = dict(scores), list[Columns]()
         self._spend_choice(number * part)
