@@ -77,6 +77,15 @@ def test_without_noise_views_and_tables_are_exact() -> None:
         assert answer.value == pytest.approx(float(exact), abs=12)
 
 
+def test_nothing_is_left_where_nothing_is_chosen(few_steps: None) -> None:
+    """If all pairs are named together, tables have what choosing would have cost."""
+    release = _release(MIXED, 500, together=[(0, 1, 2)])
+
+    assert release.choosing == 0
+    assert release.looks == ()
+    assert Fraction(999, 1000) < release.spent <= 1
+
+
 def test_without_noise_audits_are_small() -> None:
     """Of a model that holds all pairs, pairs miss hardly anything."""
     release = TableGraph(axes=MIXED, epsilon=20).release(_points(MIXED, 4000), noise=ZeroNoise())

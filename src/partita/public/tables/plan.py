@@ -24,7 +24,7 @@ from partita.public.base import checkpoint
 from partita.public.bounds import half_width, laplace_variance
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
-from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.grid import MOST_CELLS, GridRelease
 from partita.public.boxes.plan import tree_error
 from partita.public.tables.model import Columns, NoisyTable, all_pairs
 
@@ -454,8 +454,8 @@ def bin_counts(view: BoxRelease, bins: AxisBins) -> tuple[Floats, Floats]:
 
 # What to expect of a release, from public facts and a guess of the rows.
 
-_PLAIN_CELLS: Final = 64  # cells of an ordered column that the mechanism always counts one by one
-_PLAIN_ROWS: Final = 6  # rows times epsilon for each cell, from which on it counts them one by one
+_PLAIN_CELLS: Final = 64  # cells of an ordered column that are always counted one by one
+_PLAIN_ROWS: Final = 1  # rows times epsilon for each cell, from which on they are counted one by one
 _CONFIDENT: Final = 0.05  # a half width is exceeded with this probability
 _BOX_NOISE: Final = 0.22
 """The error of a random box of two columns over sqrt(rows columns / rate). With `_BOX_BINS` it was fitted to
@@ -539,15 +539,16 @@ def find_growth(axes: Sequence[Axis], rate: float, rows: int, column: int) -> fl
     return None
 
 
-def is_counted(axis: Axis, rate: float, rows: int) -> bool:
+def is_counted(axis: Axis, rate: Fraction, rows: int) -> bool:
     """Whether the view of a column counts each cell by itself; `rate` is that of the view."""
-    return axis.labels or axis.width <= max(_PLAIN_CELLS, int(rows * rate) // _PLAIN_ROWS)
+    most = min(MOST_CELLS, max(_PLAIN_CELLS, int(rows * rate) // _PLAIN_ROWS))
+    return axis.labels or axis.width <= most
 
 
 def _predict_column(axis: Axis, rate: float, rows: int, precision: float) -> ColumnErrors:
     """The errors of a column whose view has this rate; tables of a cover tell more by this precision."""
     exact = Fraction(rate)
-    if not is_counted(axis, rate, rows):
+    if not is_counted(axis, exact, rows):
         error = tree_error([axis], exact, rows)
         single = _TREE_SINGLE * error
         return ColumnErrors(axis.size, single, NORMAL_95 * single, error, counted=False)

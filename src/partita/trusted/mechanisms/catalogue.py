@@ -159,6 +159,9 @@ def choose_quantiles(
     return Choice(mechanism, BY_NAME, cast(QuantileSelection, made))
 
 
+_HELD_ANYWAY: Final = "All columns are counted together, so also those that are named in together."
+
+
 def choose_boxes(
     domains: Sequence[Domain],
     *,
@@ -176,7 +179,8 @@ def choose_boxes(
     name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), BY_NAME)
     options = {"together": together} if together and name == _TABLE else {}
     made = _make_boxes(known[name], name, domains, common, options)
-    return Choice(name, f"{why} {made.why}".rstrip(), made)
+    held = _HELD_ANYWAY if together and name != _TABLE else ""
+    return Choice(name, f"{why} {made.why} {held}".rstrip(), made)
 
 
 def _find_engine(domains: Sequence[Domain]) -> tuple[str, str]:

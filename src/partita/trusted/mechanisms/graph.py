@@ -31,6 +31,7 @@ from partita.public.tables.plan import (
     Shares,
     count_carried,
     find_cover,
+    is_counted,
     most_later,
     pair_weights,
     predict_graph_error,
@@ -42,8 +43,6 @@ from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
 from partita.trusted.tables import MOST_COUNTED
 
-_PLAIN_CELLS: Final = 64  # cells of an ordered column that are always counted one by one
-_PLAIN_ROWS: Final = 1  # rows times epsilon for each cell, from which on they are counted one by one
 _VIEW_BITS: Final = 3
 _VIEW_RECIPE: Final = Recipe(growth="3/2", worth=5, depth_power=1)  # as in the views of rank boxes
 _ROUNDS: Final = 2  # of later pairs: the model is fitted again between them
@@ -85,7 +84,7 @@ class TableGraph(BoxMechanism):
         check_scale(_LARGEST_NOISE / self.rate, self.epsilon)
         check_scale(1 / self.rate, self.epsilon)
         for axis, part in zip(self.axes, Shares.of(self.axes, float(self.rate), 1).views, strict=True):
-            if not axis.labels and axis.width > _PLAIN_CELLS:
+            if not is_counted(axis, part * self.rate, 0):
                 self._tree(axis, part / 7)  # views have from .1 to .7 of epsilon: this is less than any
         for axis in self.axes:
             rule, fix = "must have at most 2^22 labels in a category", "join labels, or leave the column out"
@@ -142,7 +141,7 @@ class TableGraph(BoxMechanism):
         plain = [
             place
             for place, (axis, part) in enumerate(zip(self.axes, shares.views, strict=True))
-            if axis.labels or axis.width <= self._most_plain(total, part)
+            if is_counted(axis, part * self.rate, total)
         ]
         bins = [
             AxisBins.identity(axis.width) if place in plain else AxisBins.from_edges([axis.width - 1])
@@ -160,10 +159,6 @@ class TableGraph(BoxMechanism):
                 released = tree.release(points.alone(place), noise=PartNoise(session))
                 views.append(released.as_column_view())
         return views
-
-    def _most_plain(self, total: int, part: Fraction) -> int:
-        """The most cells of an ordered column that are counted one by one."""
-        return min(MOST_CELLS, max(_PLAIN_CELLS, int(total * part * self.rate) // _PLAIN_ROWS))
 
     def _tree(self, axis: Axis, part: Fraction) -> SpendingBoxes:
         """The view of an ordered column of many cells."""
@@ -321,7 +316,10 @@ class _Selection:
     def _chosen(self, fit: TableFit, part: Fraction) -> TableFit:
         every = all_pairs(range(len(fit.sizes)))
         first = [columns for columns in self.together if not _held(columns, fit)]
+        named = {pair for columns in first for pair in all_pairs(columns)}
         free = [pair for pair in every if pair not in fit.pairs]
+        if all(pair in named for pair in free):  # nothing to choose: tables have what choosing would cost
+            part, free = part + self.shares.choosing + 2 * self.shares.look, []
         if not free and not first:
             first = sorted({table.columns for table in fit.tables})
             return fit.with_tables(self.rows.measure(fit, first, part))
