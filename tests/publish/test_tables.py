@@ -82,7 +82,7 @@ def test_columns_are_counted_one_by_one_where_the_mechanism_does_so() -> None:
 
     shares = predict_errors(made.axes, 1.0, made.fit.total).shares
     for axis, part, view in zip(made.axes, shares.views, made.fit.views, strict=True):
-        assert is_counted(axis, float(part), max(1, made.fit.total)) == isinstance(view, GridRelease)
+        assert is_counted(axis, part, max(1, made.fit.total)) == isinstance(view, GridRelease)
 
 
 def test_small_columns_that_are_covered_are_told_by_their_tables() -> None:

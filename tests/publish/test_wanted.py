@@ -419,7 +419,7 @@ def test_an_interquartile_range_is_told_with_the_confidence_that_holds() -> None
     runner = QueryRunner(
         release=made(["interquartile range of cost with interval"]), confidence=0.95, beta=0.05
     )
-    interval = runner.answer(parse_question("interquartile range of cost"))["interval"]
+    interval: Any = runner.answer(parse_question("interquartile range of cost"))["interval"]
 
     assert interval["confidence"] == 0.9
     assert interval["high"] - interval["low"] < 2**40
