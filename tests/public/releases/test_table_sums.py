@@ -139,6 +139,31 @@ def test_questions_that_no_value_answers_are_refused() -> None:
         publish(data(), SCHEMA, epsilon=1, moments=["age"])
 
 
+def test_a_group_that_noise_hides_may_hold_the_largest_values() -> None:
+    """Ten rows of a label have all values that there are: intervals of their sum hold it, 990."""
+    rows = 1_000
+    schema = {
+        "kind": Category(["a", "b", "c"]),
+        "size": Integer(0, 99),
+        "q": Integer(0, 3),
+        "r": Integer(0, 3),
+    }
+    given = {
+        "kind": np.array(["a"] * 10 + [""] * (rows - 10)),
+        "size": np.array([99.0] * 10 + [math.nan] * (rows - 10)),
+        **{name: np.zeros(rows, int) for name in "qr"},
+    }
+    blocks = (f"hidden group {number}".encode() for number in count())
+    drawn = SimpleNamespace(urandom=lambda size: hashlib.shake_256(next(blocks)).digest(size))
+    held = []
+    with patch.object(kernel, "os", drawn):
+        for _ in range(12):
+            answer = publish(given, schema, epsilon=1).sum("size", kind="a")
+            held.append(answer.interval()[0] <= 990 <= answer.interval()[1])
+
+    assert np.mean(held) >= 0.7
+
+
 def test_sums_of_a_table_cost_nothing_and_a_summed_column_joins_it() -> None:
     """There is no view of sums, and a column that `by` leaves out becomes one of the table."""
     release = publish(data(), SCHEMA, epsilon=1, by=["town", "age", "q0", "q1"], sums=["salary"])

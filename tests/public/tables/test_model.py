@@ -296,6 +296,19 @@ def test_a_difference_along_one_column_is_one_question() -> None:
     )
 
 
+def test_a_difference_of_cells_that_share_their_rows_errs_as_both_do() -> None:
+    """What one of them has too much the other has too little; the sign of the difference does not matter."""
+    release = _release(1)
+    ends = [((age, 0, 0, 0), (age + 1, 1, 40, 2)) for age in (0, 2)]
+    one, other = (BoxTerm(*each) for each in ends)
+    taken = one._replace(sign=-1), other._replace(sign=-1)
+
+    alone = [release.answer(each).error for each in (one, other)]
+    apart = release.answer(one, taken[1]).error
+    assert max(alone) < apart < 2 * sum(alone)
+    assert release.answer(other, taken[0]).error == pytest.approx(apart)
+
+
 def test_regions_are_refused() -> None:
     """The model has no boxes that a region could cut."""
     with pytest.raises(InvalidParameter, match="region"):

@@ -56,7 +56,8 @@ _MEAN_TO_SD: Final = 1.25  # the deviation of a normal variable over its mean ab
 # .957 in the mean, 4 of their 16 rows .937 to .946 (5 releases each; benchmarks/README.md, whole tables).
 _WIDTH: Final = 2.1 / 1.96
 _NOISE_ROOM: Final = 0.5, 0.8  # times the noise of unbiased tables: fits erred .53 to .77 (Adult, surveys)
-_UNCLEAR: Final = 2.0  # standard errors: a side with fewer rows cannot be told from none
+UNCLEAR: Final = 2.0
+"""Standard errors: a side with fewer rows cannot be told from none."""
 _FIXED: Final = 2**20  # logarithms and sums are stored in units of one over this
 
 # The tail: normal misses exceed twice their mean by .058 of it, and +-2.45 means then hold 95%.
@@ -414,10 +415,11 @@ class ErrorModel:
         """Standard errors of boxes over two or more columns that the model expects to hold `values` rows.
 
         What sides, pairs and triples of columns may miss, and the spread of rows in bins. `pairs` has the
-        expected count of each pair of sides by itself, if there are more than two sides.
+        expected count of each pair of sides by itself, if there are more than two sides. Of a difference both
+        are what its boxes hold together.
         """
         rows = fit.rows
-        share = {c: np.clip(side.share, 1e-9, 1 - 1e-9) for c, side in sides.items()}
+        share = {c: np.clip(side.touched, 1e-9, 1 - 1e-9) for c, side in sides.items()}
         doubt = {c: np.minimum(side.error / rows, 1.0) for c, side in sides.items()}
         wider = {c: np.clip(share[c] + doubt[c], 1e-9, 1 - 1e-9) for c in sides}
         root = {c: np.sqrt(side.variance(wider[c], doubt[c])) for c, side in sides.items()}
@@ -426,7 +428,7 @@ class ErrorModel:
         for column in sides:
             others = _product([share[c] for c in sides if c != column])
             # Rows of a side that cannot be told from none may lie unevenly: the root is a compromise.
-            part = np.where(share[column] < _UNCLEAR * doubt[column], np.sqrt(others), others)
+            part = np.where(share[column] < UNCLEAR * doubt[column], np.sqrt(others), others)
             slope = np.minimum(np.maximum(values / share[column], rows * part), rows)
             variance = variance + (doubt[column] * slope) ** 2
         two, three = np.zeros(1), np.zeros(1)
@@ -443,7 +445,7 @@ class ErrorModel:
         # What tables of three columns miss holds what their pairs miss.
         variance = variance + np.maximum(two, three)
         # Where no side can be told from none, all that the smallest may hold can lie in the box.
-        unclear = np.logical_and.reduce([share[c] < _UNCLEAR * doubt[c] for c in sides])
+        unclear = np.logical_and.reduce([share[c] < UNCLEAR * doubt[c] for c in sides])
         least = rows * np.minimum.reduce([doubt[c] for c in sides])
         return np.asarray(_WIDTH * np.sqrt(np.where(unclear, np.maximum(variance, least**2), variance)))
 

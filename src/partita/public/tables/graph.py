@@ -193,7 +193,7 @@ class TableGraphRelease(BoxRelease):
         least = 0.0 if all(side.positive for side in sides.values()) else -np.inf
         return Answer(
             value,
-            lambda: self._error(sides, value),
+            lambda: self._error(sides),
             lambda beta: self._bounds(sides, product, beta),
             least,
             self.basis(sides),
@@ -206,16 +206,18 @@ class TableGraphRelease(BoxRelease):
         combined = Answer.combined([*(view.answer(view.everything) for view in self.fit.views), total])
         return Answer(self.fit.rows, lambda: self.fit.rows_error, combined.bounds, 0.0, "measured")
 
-    def _error(self, sides: Mapping[int, BoxSide], value: float) -> float:
+    def _error(self, sides: Mapping[int, BoxSide]) -> float:
+        """The standard error of a box, or of one less another: what both hold says how far off it may be."""
+        held = float(self.fit.model.table((), {c: side.held for c, side in sides.items()}))
         shares = {
             c: SideShares(*(np.array([each]) for each in (side.share, side.touched, side.doubt, side.cuts)))
             for c, side in sides.items()
         }
         pairs = {}
         for pair in all_pairs(tuple(sides)) if len(sides) > 2 else ():
-            weights = {c: sides[c].weights[None, :] for c in pair}
+            weights = {c: sides[c].held[None, :] for c in pair}
             pairs[pair] = self._expected(weights)
-        found = self.misses.deviations(shares, np.array([value]), pairs, self.kind_of, self.fit)
+        found = self.misses.deviations(shares, np.array([held]), pairs, self.kind_of, self.fit)
         return float(found[0])
 
     def _bounds(self, sides: Mapping[int, BoxSide], product: RunProduct, beta: float) -> tuple[float, float]:

@@ -32,11 +32,12 @@ _ONE = np.uint64(1)
 class BoxSide:
     """Some runs of positions of one column: the weight of each of its bins, and its count by itself.
 
-    `share` is the part of the rows, with signs, and `touched` the part that any run holds. `doubt` is the
-    standard error of the count where the number of all rows is known.
+    `share` is the part of the rows, with signs, and `touched` the part that any run holds; `held` are the
+    weights without signs. `doubt` is the standard error of the count where the number of all rows is known.
     """
 
     weights: Floats
+    held: Floats
     share: float
     touched: float
     alone: Answer
@@ -90,13 +91,12 @@ class ColumnReader:
         """The side of some runs."""
         lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
         signs, parts = np.array([run[2] for run in runs], np.float64), self.weights(lows, highs)
-        weights, touched = signs @ parts, np.abs(signs) @ parts
+        weights, held = signs @ parts, np.abs(signs) @ parts
         rows = max(float(self.mass.sum()), 1e-9)
         alone, by_bins = self._read(runs, weights)
         doubt = float(self._given_total(np.array(alone.error), np.array(by_bins)))
-        return BoxSide(
-            weights, float(weights @ self.mass) / rows, float(touched @ self.mass) / rows, alone, doubt
-        )
+        share, touched = (float(each @ self.mass) / rows for each in (weights, held))
+        return BoxSide(weights, held, share, touched, alone, doubt)
 
     def answer(self, runs: Runs) -> Answer:
         """The count of some runs: by the view, or by all tables if these tell more about whole bins."""

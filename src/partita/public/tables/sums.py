@@ -26,7 +26,7 @@ from partita.public.boxes.grid import GridRelease
 from partita.public.conditions import Where
 from partita.public.results import AnyView
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ValueLine, ratio_bounds
-from partita.public.tables.audits import TRIPLES
+from partita.public.tables.audits import TRIPLES, UNCLEAR
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
 from partita.public.tables.sides import BoxSide, ColumnReader, Runs, join_terms
@@ -258,9 +258,27 @@ class TableEstimate:
             top += self._missed(self._sum_moments) ** 2 + self._tilt**2 + self._cut**2
             bottom += share**2 * of_rows + self._missed(self._count_moments) ** 2
             both += mean * share * of_rows
+            top, bottom = max(top, self._unclear_variance), max(bottom, self._unclear_rows)
         most = math.sqrt(top * bottom)
         both = min(max(both, -most), most)
         return Joint(float(part @ values.sums), float(part @ counted.sums), top, bottom, both)
+
+    @property
+    def _unclear_rows(self) -> float:
+        """The variance of the number of rows if noise hides whether there are any; else zero."""
+        return self._box.error**2 if self._box.value < UNCLEAR * self._box.error else 0.0
+
+    @property
+    def _unclear_variance(self) -> float:
+        """The least variance of the sum if noise hides the rows of the box, or all values of the column.
+
+        Then nothing is known about who is where: rows of the box may have the farthest value, and all that
+        the column may hold may lie in the box.
+        """
+        farthest = max(map(abs, self._values))
+        whole = TableEstimate(self.column, self.runs, self.summed, {}, self.covered).joint
+        hidden = abs(whole.top) < UNCLEAR * math.sqrt(whole.top_variance)
+        return max(self._unclear_rows * farthest**2, whole.top_variance if hidden else 0.0)
 
     @property
     def _is_grid(self) -> bool:
