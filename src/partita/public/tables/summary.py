@@ -27,6 +27,7 @@ _ASKED_CELLS: Final = 256  # cells of a column whose errors a receipt reads, eve
 # docs/how-to/publish-a-table.md, where each job is found in four regions.
 _LEAST_RATIO, _MOST_RATIO, _DEPENDENT_RATIO = 0.4, 2, 7
 _NAMED: Final = 5  # columns that a warning names; the others are counted
+_ASKED_ALONE: Final = 256  # cells: of a longer ordered column people ask for ranges
 
 
 def describe_plan(
@@ -69,30 +70,38 @@ def _describe_cover(axes: Sequence[Axis]) -> str:
 def warn_of_blur(
     columns: Sequence[str], axes: Sequence[Axis], rate: Fraction, errors: TableErrors, epsilon: Fraction
 ) -> Iterator[str]:
-    """A sentence for each column whose single cells say little, and one for cells of two columns."""
-    for place, (column, axis) in enumerate(zip(columns, axes, strict=True)):
-        if errors.is_blurred(place) and _is_asked_alone(axis, errors.rows):
-            found = errors.columns[place]
-            cell = "label" if axis.labels else "value"
-            growth = find_growth(axes, float(rate), errors.rows, place)
-            cure = "join cells" if growth is None else f"epsilon {_shown(epsilon, growth)} would tell it"
-            yield (
-                f"a single {cell} of {column}: ± {figure(found.half_width)} of about "
-                f"{figure(errors.mean(place))} rows; {cure}, and so would fewer columns"
-            )
+    """A sentence for each column whose single cells say little, and one for cells of two columns.
+
+    Of many such columns the first are named one by one and the others together.
+    """
+    if not errors.rows:
+        return
+    blurred = [
+        place
+        for place, axis in enumerate(axes)
+        if errors.is_blurred(place) and (axis.labels or axis.size <= _ASKED_ALONE)
+    ]
+    for place in blurred[:_NAMED]:
+        found, axis = errors.columns[place], axes[place]
+        growth = find_growth(axes, float(rate), errors.rows, place)
+        cure = "join cells" if growth is None else f"epsilon {_shown(epsilon, growth)} would tell it"
+        yield (
+            f"a single {'label' if axis.labels else 'value'} of {columns[place]}: ± {figure(found.half_width)} "
+            f"of about {figure(errors.mean(place))} rows; {cure}, and so would fewer columns"
+        )
+    others = blurred[_NAMED:]
+    if others:
+        named = ", ".join(columns[place] for place in others[:_NAMED])
+        more = f" and {len(others) - _NAMED} more columns" if len(others) > _NAMED else ""
+        yield f"single cells of {named}{more}, likewise"
     pairs = all_pairs(range(len(axes)))
-    blurred = [pair for pair in pairs if _is_pair_blurred(axes, pair, errors)]
-    if blurred:
+    unclear = [pair for pair in pairs if _is_pair_blurred(axes, pair, errors)]
+    if unclear:
         yield (
             f"a single cell of two columns: ± {figure(NORMAL_95 * errors.cell)}, more than the mean cell "
-            f"has in {len(blurred)} of {len(pairs)} pairs; ask for ranges or groups, and name the pairs that "
+            f"has in {len(unclear)} of {len(pairs)} pairs; ask for ranges or groups, and name the pairs that "
             "matter in together"
         )
-
-
-def _is_asked_alone(axis: Axis, rows: int) -> bool:
-    """Whether anybody would ask for a single cell: of labels always, of numbers if cells have some rows."""
-    return axis.labels or rows >= axis.size
 
 
 def _is_pair_blurred(axes: Sequence[Axis], pair: Sequence[int], errors: TableErrors) -> bool:
