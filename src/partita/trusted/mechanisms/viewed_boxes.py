@@ -180,13 +180,16 @@ class ViewedBoxes(BoxMechanism):
             scale=None if total is None else self.total_scale,
             guarantee=self.guarantee if session.secure else None,
         )
-        return self._audit(released, points, plan.audit_epsilon, session) if released.pairs else released
+        return self._audit(released, points, plan, session) if released.pairs else released
 
     def _audit(
-        self, released: ViewedBoxesRelease, points: PointCounts, epsilon: Fraction, session: Noise
+        self, released: ViewedBoxesRelease, points: PointCounts, plan: ViewsPlan, session: Noise
     ) -> ViewedBoxesRelease:
         """The release with its audits: sums over grids, of which a row changes each term by one at most."""
         audits, widths = released.audit_grids(), [axis.width for axis in self.axes]
+        if len(audits) > plan.audits:
+            raise AssertionError("there would be more audits than the plan has paid for")
+        epsilon = plan.audit_epsilon
         grids = [grid for audit in audits for grid in audit]
         counts = points.folded(partial(_count_grids, grids))
         noisy, first = [], 0
