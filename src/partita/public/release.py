@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Final, NoReturn, cast, final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,10 @@ from partita.public.wanted import (
 )
 from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
 from partita.public.workload.release import QueryView
+
+if TYPE_CHECKING:
+    from partita.public.relations import Connection
+    from partita.public.sql import SqlResult
 
 MOST_ROWS: Final = 10**7
 """Rows that `synthesize` makes at most: time and memory against a larger table."""
@@ -436,6 +440,30 @@ class Release:
         counted = max(0, round(self.count().value)) if n is None else n
         return synthesize_rows(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
 
+    def register(self, connection: Connection, prefix: str = "") -> list[str]:
+        """Make the views known to a connection of DuckDB as relations, and return their names.
+
+        There is one for each column, and one for each set of columns that were released together, such as
+        `age__town`: values or pieces, `count`, `error`, `low` and `high` (95%), and `basis`. Only noisy
+        counts are handed over, and SQL on them costs nothing. A sum of counts has no error of its own there:
+        ask the release, which knows how much of the noise cancels.
+        """
+        from partita.public.relations import register
+
+        return register(self, connection, prefix)
+
+    def sql(self, statement: str, *, confidence: float = 0.95) -> SqlResult:
+        """The answer to a statement of a subset of SQL, with an interval beside each statistic.
+
+            release.sql("select count(*), avg(salary) from release where age between 30 and 39")
+
+        Keys, `count(*)`, `sum`, `avg`, `median`, `quantile(column, 0.9)`, `variance` and `stddev`; `where`,
+        `group by`, `order by` and `limit`. Anything else is refused. For other SQL there is `register`.
+        """
+        from partita.public.sql import run_sql
+
+        return run_sql(self, statement, float(check_probability(confidence, "confidence")))
+
     def error(self, beta: float = 0.05) -> float:
         """With probability 1 - beta no range of a column, and no box, misses the truth by more.
 
@@ -505,6 +533,11 @@ class Release:
 
     def _repr_html_(self) -> str:
         return release_card(self)
+
+    @property
+    def scaled_views(self) -> tuple[ScaledView, ...]:
+        """The views of counts with their values brought to the total that all of them share."""
+        return self._scaled
 
     @property
     def _queries(self) -> QueryView:
