@@ -85,6 +85,7 @@ def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterat
         if heading:
             for question, text in group:
                 below = f"\nbasis: {text.basis}" if text.basis else ""
+                below += f"\n{text.note}" if text.note else ""
                 yield f"{question}\n{common.table([heading, *text.lines], left=0)}{below}"
         else:
             yield _table(heads, [text for _, text in group])

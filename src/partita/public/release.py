@@ -29,9 +29,11 @@ from partita.public.axis.curve import Curve, apportion
 from partita.public.axis.quantiles import QuantileView, SelectedQuantile
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
-from partita.public.conditions import Ends, Where, parse_conditions
+from partita.public.conditions import Either, Ends, Where, parse_conditions
 from partita.public.dependence import Dependence, find_dependence
 from partita.public.file_entries import Published, join_views
+from partita.public.groups import Grouping
+from partita.public.keys import GroupKey
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.questions import QUARTILES
 from partita.public.report import check_views, citation, release_card, report
@@ -52,7 +54,7 @@ from partita.public.results import (
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView, find_table_sums
-from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
+from partita.public.views import BoxView, CellGroups, ScaledView, Slice, View, find_view, list_columns
 from partita.public.wanted import (
     InterquartileRange,
     ReleasedBounds,
@@ -85,15 +87,17 @@ class Release:
         release.count(age=(30, 39))            from 30 to 39, both included, as SQL BETWEEN
         release.count(age=(65, None))          an open end, above the declared bounds too
         release.count(age=42)                  one value
-        release.count(town=["Rome", "Bari"])   any of these labels; for other columns, a set of values
+        release.count(town=["Rome", "Bari"])   any of these values; a set means the same
+        release.count(town=pt.Not("Rome"))     any other value; also of a range, a set or a special cell
+        release.count(when="2013-03")          a month; also a year, a quarter, a week, and of times a day
         release.count(age=pt.NULL)             a special cell: NULL, INVALID, BELOW, ABOVE, OTHER
         release.count(where={"where": 3})      a column of any name
         release.count(age=42, town="Rome")     several columns, if a view has them together
 
     A tuple is always a range, along the declared order of labels too. A bounded end never counts what
     lies beyond the declared bounds, which is in the special cells below and above; null and invalid
-    are counted only if they are asked for by name. The ends of a range fall in cells as values do: a
-    Real column rounds them to its step, and a Timestamp column counts their whole slots.
+    are counted only if they are asked for by name. No end is rounded: between two multiples of the step of
+    a Real column, or inside of a slot of a Timestamp column, it is refused, with the nearest that there are.
 
     A column without a condition is not constrained: who has no salary is still counted by age. The view of
     fewest columns that has all columns of a question answers it, the first of several such. All views
@@ -179,6 +183,31 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         return self._find_view(*conditions).counts(conditions)
+
+    def group(self, *keys: str | GroupKey) -> Grouping:
+        """Rows by groups: `release.group("dest", pt.month("when")).count(delay=(15, None))`.
+
+        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday`, `hour` of dates
+        and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles and
+        shares of groups are those of the same questions about each group alone.
+        """
+        return Grouping.of(self, keys)
+
+    def count_cells(self, groups: CellGroups, rows: NDArray[np.intp], where: Where) -> Answers | None:
+        """The counts of many groups, given by their cells; None if they cannot be made together."""
+        if isinstance(where, Either) and groups.keys() & where.keys():
+            return None
+        return self._find_view(*groups, *where).count_groups(groups, rows, where)
+
+    def domain_of(self, column: str) -> Domain:
+        """The public domain of a column that can be asked for, or by which sums or shares can be."""
+        for view in self.views:
+            if column in view.columns:
+                return _domain_of(view, column)
+        for keyed in (*self.sums, *self.wanted):
+            if column in keyed.columns:
+                return keyed.domains[keyed.columns.index(column)]
+        return _domain_of(self.view(column), column)
 
     def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
