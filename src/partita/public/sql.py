@@ -5,10 +5,10 @@
     item     := (key | statistic) [[AS] name]
     statistic:= count(*) | sum(c) | avg(c) | median(c) | quantile(c, q) | variance(c) | stddev(c)
     key      := c | year(c) | quarter(c) | month(c) | week(c) | day(c) | dayname(c) | hour(c)
-                | date_trunc('month', c)
+                | date_trunc('month', c) | bins(c, n) | breaks(c, value, ...)
     condition:= c (= | <> | < | <= | > | >=) value | c [NOT] BETWEEN value AND value | c [NOT] IN (value, ...)
                 | c IS [NOT] NULL | NOT condition | condition (AND | OR) condition | (condition)
-    term     := the place of an item in the list | its name | the item itself
+    term     := the place of an item in the list | its name | the item itself; so are keys behind GROUP BY
 
 A column c is a word or stands in double quotes; a value is a number or stands in single quotes, perhaps
 behind DATE or TIMESTAMP. Each statistic is one question; all are asked by the same keys, and joined by them.
@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
 from partita.errors import InvalidParameter, check
 from partita.public.frames import Tabular
+from partita.public.keys import UNITS
 
 if TYPE_CHECKING:
+    from partita.public.groups import Groups
     from partita.public.questions import Question
     from partita.public.release import Release
 
@@ -52,11 +54,11 @@ _STATISTICS: Final = {
     "stddev_pop": "std",
 }
 _QUANTILES: Final = ("quantile", "quantile_disc")
-_UNITS: Final = {
-    **{unit: unit for unit in ("year", "quarter", "month", "week", "day", "hour")},
-    "dayname": "weekday",
-    "weekday": "weekday",
-}
+_UNITS: Final = {**{unit: unit for unit in UNITS}, "dayname": "weekday"}
+_CUTS: Final = ("bins", "breaks")
+_MOST_ASKED: Final = (
+    200  # counts whose intervals are those of single answers, at 1 to 5 thousandths of a second
+)
 _SUBSET: Final = (
     "select keys, count(*), sum, avg, median, quantile(column, 0.9), variance or stddev from release, "
     "with where, group by, order by and limit"
@@ -82,18 +84,20 @@ _REFUSED: Final = {
 @final
 @dataclass(frozen=True)
 class Key:
-    """What rows are grouped by: a column, or a unit of the calendar of one."""
+    """What rows are grouped by: a column, or a unit of its calendar, bins or breaks of it."""
 
     column: str
-    unit: str = ""
+    function: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """As a column of the result."""
-        return f"{self.unit}({self.column})" if self.unit else self.column
+        return f"{self.function}({self.column})" if self.function else self.column
 
     def __str__(self) -> str:
-        return f"{self.unit}({_quote(self.column)})" if self.unit else _quote(self.column)
+        inside = ", ".join([_quote(self.column), *self.others])
+        return f"{self.function}({inside})" if self.function else inside
 
 
 @final
@@ -144,7 +148,8 @@ class Statement:
 class SqlResult(Tabular):
     """The answer to a statement: items in their order, and a 95% interval beside each statistic.
 
-    Of one statistic the ends are `low` and `high`, of several `NAME_low` and `NAME_high`. `questions` are
+    Of one statistic the ends are `low` and `high`, of several `NAME_low` and `NAME_high`. Those of more than
+    200 counts are the value and so many standard errors to either side, never below zero. `questions` are
     those of the language that were asked. `notes` say which values a sum or a mean covers, if not all;
     without them numbers would mislead, and printing shows them first.
     """
@@ -178,83 +183,108 @@ def run_sql(release: Release, text: str, confidence: float = 0.95) -> SqlResult:
     statement = parse_sql(text, release.columns)
     asked = {each: parse_question(statement.question(each)) for each in statement.statistics}
     found = {each: question.kind.ask(release, **question.arguments) for each, question in asked.items()}
-    answers = {each: _cells(answer, statement, confidence) for each, answer in found.items()}
-    notes = [note for each, answer in found.items() for note in _notes(each, answer)]
-    return SqlResult(_join(statement, answers), tuple(asked.values()), tuple(notes))
+    columns, notes = (_join_groups if statement.keys else _ask_once)(statement, found, confidence)
+    return SqlResult(columns, tuple(asked.values()), tuple(note for note in notes if note))
 
 
 # --- answers -----------------------------------------------------------------------------------
 
-
-class _Cell(NamedTuple):
-    """A statistic of one group, and what it rests on."""
-
-    value: float
-    low: float
-    high: float
-    basis: str
+_Rows: TypeAlias = Mapping[Statistic, Sequence[Mapping[str, Any]]]
+"""For each statistic and each row of the result its value, low, high and basis."""
 
 
-def _notes(statistic: Statistic, found: Any) -> list[str]:
-    """What has to be known about an answer beside its numbers."""
-    covers = getattr(found, "covers", None)
-    limited = covers is not None and (covers.thinning or not covers.everything)
-    return [f"{statistic.name} covers {covers}"] if limited else []
+def _ask_once(
+    statement: Statement, found: Mapping[Statistic, Any], confidence: float
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """One row, and notes: of a statement without keys."""
+    rows = {each: [_record(answer, confidence)][: statement.limit] for each, answer in found.items()}
+    notes = [_describe_covers(each, [answer]) for each, answer in found.items()]
+    return _columns(statement, [()][: statement.limit], rows), notes
 
 
-def _cells(found: Any, statement: Statement, confidence: float) -> dict[tuple[Any, ...], _Cell]:
-    """The answer for each group, by its keys; without keys there is one group."""
-    if not statement.keys:
-        low, high = found.interval(confidence)
-        return {(): _Cell(found.value, low, high, getattr(found, "basis", ""))}
-    columns = [*found.frame().values()]
-    keys, (values, lows, highs, bases, *_) = columns[: len(statement.keys)], columns[len(statement.keys) :]
-    cells = map(_Cell, values, lows, highs, bases)
-    return dict(zip(zip(*keys, strict=True), cells, strict=True))
+def _record(answer: Any, confidence: float) -> dict[str, Any]:
+    low, high = answer.interval(confidence)
+    return {"value": answer.value, "low": low, "high": high, "basis": getattr(answer, "basis", "")}
 
 
-def _join(
-    statement: Statement, answers: Mapping[Statistic, Mapping[tuple[Any, ...], _Cell]]
-) -> dict[str, list[Any]]:
-    """The columns of the result, sorted and limited."""
-    groups = list(next(iter(answers.values())))
-    for place, falling in reversed(statement.order):
-        value = _entry(statement.items[place].what, statement, answers)
-        known = [group for group in groups if not _is_missing(value(group))]
-        missing = [group for group in groups if _is_missing(value(group))]
-        groups = [*sorted(known, key=value, reverse=falling), *missing]
-    groups = groups[: statement.limit]
-    several, columns = len(answers) > 1, dict[str, list[Any]]()
-    for item in statement.items:
-        value = _entry(item.what, statement, answers)
-        columns[item.name] = [value(group) for group in groups]
-        if isinstance(item.what, Statistic):
-            for end in ("low", "high"):
-                name = f"{item.name}_{end}" if several else end
-                columns[name] = [getattr(answers[item.what][group], end) for group in groups]
-    bases = [_weakest(answer[group].basis for answer in answers.values()) for group in groups]
-    return columns | ({"basis": bases} if any(bases) else {})
+def _join_groups(
+    statement: Statement, found: Mapping[Statistic, Groups], confidence: float
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """A row for each group, sorted and limited, and notes. All statistics have the same groups."""
+    first = next(iter(found.values()))
+    places = list(range(len(first)))
+    for item, falling in reversed(statement.order):
+        what = statement.items[item].what
+        known = (
+            found[what].values if isinstance(what, Statistic) else _ranks(first, statement.keys.index(what))
+        )
+        missing = [place for place in places if known[place] != known[place]]
+        there = [place for place in places if known[place] == known[place]]
+        places = [*sorted(there, key=known.__getitem__, reverse=falling), *missing]
+    places = places[: statement.limit]
+    rows = {
+        each: [groups.record(place, confidence, quick=_is_quick(groups, places)) for place in places]
+        for each, groups in found.items()
+    }
+    entries = [rows[statement.statistics[0]][number]["key"] for number in range(len(places))]
+    notes = [
+        _describe_covers(each, [groups[place] for place in places])
+        for each, groups in found.items()
+        if groups.statistic != "count"
+    ]
+    return _columns(statement, entries, rows), [_ranking(statement, found), first.about, *notes]
 
 
-def _entry(
-    what: Key | Statistic, statement: Statement, answers: Mapping[Statistic, Mapping[tuple[Any, ...], _Cell]]
-) -> Callable[[tuple[Any, ...]], Any]:
-    """How an item is read for a group."""
-    if isinstance(what, Statistic):
-        found = answers[what]
-        return lambda group: found[group].value
-    place = statement.keys.index(what)
-    return lambda group: group[place]
+def _is_quick(groups: Groups, places: Sequence[int]) -> bool:
+    """Whether there are so many counts that asking each of them for its interval would take seconds."""
+    return groups.statistic == "count" and len(places) > _MOST_ASKED
 
 
-def _weakest(bases: Iterator[str]) -> str:
+def _ranks(groups: Groups, key: int) -> list[int]:
+    """Where each group stands in the order of one of its keys, which is that of its column."""
+    names = list(dict.fromkeys(entry[key] for entry in groups.entries))
+    rank = {name: number for number, name in enumerate(names)}
+    return [rank[entry[key]] for entry in groups.entries]
+
+
+def _ranking(statement: Statement, found: Mapping[Statistic, Groups]) -> str:
+    """What an order by one statistic can support."""
+    if len(statement.order) != 1:
+        return ""
+    [(item, falling)] = statement.order
+    what = statement.items[item].what
+    if not isinstance(what, Statistic):
+        return ""
+    return found[what].ordered(descending=falling).limited(statement.limit).ranking
+
+
+def _columns(statement: Statement, entries: Sequence[Sequence[Any]], rows: _Rows) -> dict[str, list[Any]]:
+    """The columns of the result, in the order of the list; what the answers rest on comes last."""
     from partita.answer import weakest_basis
 
-    return weakest_basis(bases)
+    columns = dict[str, list[Any]]()
+    for item in statement.items:
+        if isinstance(item.what, Key):
+            place = statement.keys.index(item.what)
+            columns[item.name] = [entry[place] for entry in entries]
+            continue
+        columns[item.name] = [row["value"] for row in rows[item.what]]
+        for end in ("low", "high"):
+            name = f"{item.name}_{end}" if len(rows) > 1 else end
+            columns[name] = [row[end] for row in rows[item.what]]
+    bases = [[row.get("basis", "") for row in each] for each in rows.values()]
+    weakest = [weakest_basis(each) for each in zip(*bases, strict=True)]
+    return columns | ({"basis": weakest} if any(weakest) else {})
 
 
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _describe_covers(statistic: Statistic, answers: Sequence[Any]) -> str:
+    """Which values a sum or a mean covers, if not all; of groups that differ, those of the first one."""
+    found = [each.covers for each in answers if hasattr(each, "covers")]
+    limited = [covers for covers in found if covers.thinning or not covers.everything]
+    if not limited:
+        return ""
+    others = "" if len({str(covers) for covers in found}) == 1 else "; other groups differ"
+    return f"{statistic.name} covers {limited[0]}{others}"
 
 
 def cell_text(value: object) -> str:
@@ -311,8 +341,8 @@ class _Parser:
         if self._take("a table").text.lower() != "release":
             self._refuse(self._tokens[self._next - 1], "select from release", "write from release")
         where = self._any() if self._skip("where") else ""
-        keys = self._keys() if self._skip("group") else []
         named = _name(items)
+        keys = self._keys(named) if self._skip("group") else []
         order = self._order(named) if self._skip("order") else []
         limit = self._limit() if self._skip("limit") else None
         self._skip(";")
@@ -327,6 +357,9 @@ class _Parser:
         check(not loose, "sql", rule, given=", ".join(each.name for each in loose), fix=fix)
         asked = any(isinstance(each.what, Statistic) for each in items)
         check(asked, "sql", "must select a statistic", given="keys alone", fix="add count(*)")
+        spread = [each.name for each in items if str(each.what).startswith(("variance of", "std of"))]
+        rule, fix = "must have no variance or stddev by groups", "ask about each group by where"
+        check(not (spread and keys), "sql", rule, given=", ".join(spread), fix=fix)
 
     # What is selected.
 
@@ -370,12 +403,20 @@ class _Parser:
         self._expect(")")
         return Statistic(f"quantile {share.text} of {_quote(column)}", f"quantile_{share.text}_{column}")
 
-    def _keys(self) -> list[Key]:
+    def _keys(self, items: Sequence[Item]) -> list[Key]:
         self._expect("by")
-        keys = [self._key()]
+        keys = [self._listed_key(items)]
         while self._skip(","):
-            keys.append(self._key())
+            keys.append(self._listed_key(items))
         return list(dict.fromkeys(keys))
+
+    def _listed_key(self, items: Sequence[Item]) -> Key:
+        """A key, or the place or the name that it has in the list."""
+        token, place = self._token, self._place(items)
+        if place is None:
+            return self._key()
+        what = items[place].what
+        return what if isinstance(what, Key) else self._refuse(token, "group by keys")
 
     def _key(self) -> Key:
         token, name = self._token, self._token.text.lower()
@@ -384,12 +425,17 @@ class _Parser:
         self._next += 2
         if name == "date_trunc":
             unit = self._take("a unit")
-            if unit.kind != "text" or _unquote(unit).lower() not in _UNITS.values():
+            if unit.kind != "text" or _unquote(unit).lower() not in UNITS:
                 self._refuse(unit, "have a unit of the calendar", "write for example 'month'")
             self._expect(",")
             found = Key(self._column(), _unquote(unit).lower())
         elif name in _UNITS:
             found = Key(self._column(), _UNITS[name])
+        elif name in _CUTS:
+            column, others = self._column(), list[str]()
+            while self._skip(","):
+                others.append(self._value())
+            found = Key(column, name, tuple(others))
         else:
             self._refuse(token, "have a known function")
         self._expect(")")
@@ -462,28 +508,39 @@ class _Parser:
         return found
 
     def _term(self, items: Sequence[Item]) -> tuple[int, bool]:
-        token = self._token
-        if token.kind == "number":
-            self._next += 1
-            place = int(token.text) - 1 if token.text.isdecimal() and len(token.text) < 5 else -1
-        else:
-            names, name = [each.name.lower() for each in items], _unquote(token).lower()
-            if name in names and not self._ahead.says("("):
-                self._next += 1
-                place = names.index(name)
-            else:
-                what = self._what()
-                place = next((i for i, each in enumerate(items) if each.what == what), -1)
-        if not 0 <= place < len(items):
-            self._refuse(token, "order by items of its list")
+        token, place = self._token, self._place(items)
+        if place is None:
+            what = self._what()
+            places = [number for number, each in enumerate(items) if each.what == what]
+            place = places[0] if places else self._refuse(token, "order by items of its list")
         falling = self._skip("desc")
         if not falling:
             self._skip("asc")
         return place, falling
 
+    def _place(self, items: Sequence[Item]) -> int | None:
+        """The place in the list of an item that is given by its number or its name, if one is."""
+        token, names = self._token, [each.name.lower() for each in items]
+        if token.kind == "number":
+            listed = [str(number) for number in range(1, len(items) + 1)]
+            self._next += 1
+            return (
+                listed.index(token.text)
+                if token.text in listed
+                else self._refuse(token, "name an item of its list")
+            )
+        if (
+            self._ahead.says("(")
+            or token.kind not in ("word", "name")
+            or _unquote(token).lower() not in names
+        ):
+            return None
+        self._next += 1
+        return names.index(_unquote(token).lower())
+
     def _limit(self) -> int:
         token = self._take("a number of rows")
-        if token.kind != "number" or not token.text.isdecimal() or len(token.text) > 9:
+        if token.kind != "number" or not token.text.isdecimal() or not 1 <= int(token.text[:10]) < 10**9:
             self._refuse(token, "have a whole number of rows")
         return int(token.text)
 

@@ -40,6 +40,10 @@ def translated(text: str) -> list[str]:
             'select month("when") m, count(*) from release group by dest, date_trunc(\'month\', "when")',
             ["count by 'dest', month('when')"],
         ),
+        (
+            "select dest as d, bins(delay, 5), count(*) from release group by 2, d",
+            ["count by bins('Delay', 5), 'dest'"],
+        ),
     ],
 )
 def test_statements_become_questions(text: str, expected: list[str]) -> None:
@@ -69,7 +73,11 @@ def test_statements_become_questions(text: str, expected: list[str]) -> None:
         ("select count(*) from release where delay > dest", "a number, or a value in single quotes"),
         ("select count(*) from release where dest = 'A", "close the quote that it opens at character 43"),
         ("select count(*) from release limit 1.5", "have a whole number of rows"),
-        ("select count(*) from release order by 2", "order by items of its list at character 39"),
+        ("select count(*) from release limit 0", "have a whole number of rows"),
+        ("select count(*) from release order by 2", "name an item of its list at character 39"),
+        ("select count(*) from release order by avg(delay)", "order by items of its list at character 39"),
+        ("select count(*) from release group by 1", "group by keys at character 39"),
+        ("select dest, stddev(delay) from release group by dest", "no variance or stddev by groups"),
         ("select dest, count(*) from release", "must group by each column that it selects .* got 'dest'"),
         ("select dest from release group by dest", "must select a statistic"),
         (
@@ -120,3 +128,49 @@ def test_what_a_sum_covers_is_printed_first() -> None:
 
     assert result.notes
     assert str(result).startswith(f"sum_pay covers {table_release().sum('pay').covers}")
+
+
+def test_groups_are_sorted_and_limited() -> None:
+    """All statistics are those of the group of the row; the order is checked against the library."""
+    release = table_release()
+    text = (
+        "select town, count(*) n, avg(pay) from release where age >= 30 group by town order by n desc limit 2"
+    )
+
+    result = release.sql(text)
+
+    rows = result.to_dicts()
+    counts = {town: release.count(town=town, age=(30, None)) for town in ("Rome", "Bari", "Turin")}
+    largest = sorted(counts, key=lambda town: -counts[town].value)[:2]
+    assert [row["town"] for row in rows] == largest
+    for row in rows:
+        assert row["n"] == pytest.approx(counts[row["town"]].value)
+        assert (row["n_low"], row["n_high"]) == pytest.approx(counts[row["town"]].interval())
+        assert row["avg_pay"] == pytest.approx(release.mean("pay", town=row["town"], age=(30, None)).value)
+    assert "told apart" in result.notes[0] or "clear" in result.notes[0]
+
+
+def test_groups_sort_by_keys_in_their_own_order() -> None:
+    """Labels stand as they were declared, and a second term decides among equal ones."""
+    release = table_release()
+
+    rows = release.sql(
+        "select town, rooms, count(*) from release group by 1, 2 order by 1 desc, 2"
+    ).to_dicts()
+
+    assert [row["town"] for row in rows][::10] == [None, "(other)", "Turin", "Bari", "Rome"]
+    assert [row["rooms"] for row in rows][:10] == list(range(10))
+
+
+def test_many_groups_are_counted_together() -> None:
+    """Of more than 200 groups intervals are made together, from the errors of counts."""
+    release = table_release()
+
+    rows = release.sql("select age, town, count(*) from release group by age, town").to_dicts()
+
+    [row] = [row for row in rows if (row["age"], row["town"]) == (7, "Rome")]
+    count = release.count(age=7, town="Rome")
+    assert len(rows) == 300
+    assert (row["count"], row["high"]) == pytest.approx(
+        (count.value, count.value + 1.96 * count.error), rel=1e-3
+    )
