@@ -94,6 +94,7 @@ from partita.public.results import Bins as Bins
 from partita.public.results import Cdf as Cdf
 from partita.public.results import Heat as Heat
 from partita.public.results import Quantile as Quantile
+from partita.public.sql import SqlResult as SqlResult
 from partita.public.stream_errors import Running as Running
 from partita.public.streams import read_outputs as read_outputs
 from partita.public.sums.base import Covers as Covers

@@ -48,14 +48,14 @@ _NORMAL_95: Final = 1.959963984540054
 _COUNTED: Final = ("count", "error", "low", "high", "basis")
 
 
-class Connection(Protocol):
+class DuckConnection(Protocol):
     """What is needed of a connection of DuckDB."""
 
     def register(self, view_name: str, python_object: object) -> Any:
         """Make a table known under a name."""
 
 
-def register(release: Release, connection: Connection, prefix: str = "") -> list[str]:
+def register(release: Release, connection: DuckConnection, prefix: str = "") -> list[str]:
     """Hand every relation of a release to a connection of DuckDB; the names that they have there."""
     rule, fix = "must be a connection of DuckDB", "pass duckdb.connect()"
     check(callable(getattr(connection, "register", None)), "connection", rule, given=connection, fix=fix)

@@ -67,7 +67,7 @@ from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
-    from partita.public.relations import Connection
+    from partita.public.relations import DuckConnection
     from partita.public.sql import SqlResult
 
 MOST_ROWS: Final = 10**7
@@ -469,7 +469,7 @@ class Release:
         counted = max(0, round(self.count().value)) if n is None else n
         return synthesize_rows(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
 
-    def register(self, connection: Connection, prefix: str = "") -> list[str]:
+    def register(self, connection: DuckConnection, prefix: str = "") -> list[str]:
         """Make the views known to a connection of DuckDB as relations, and return their names.
 
         There is one for each column, and one for each set of columns that were released together, such as

@@ -54,11 +54,9 @@ _STATISTICS: Final = {
     "stddev_pop": "std",
 }
 _QUANTILES: Final = ("quantile", "quantile_disc")
-_UNITS: Final = {**{unit: unit for unit in UNITS}, "dayname": "weekday"}
+_UNITS: Final[dict[str, str]] = {**{unit: unit for unit in UNITS}, "dayname": "weekday"}
 _CUTS: Final = ("bins", "breaks")
-_MOST_ASKED: Final = (
-    200  # counts whose intervals are those of single answers, at 1 to 5 thousandths of a second
-)
+_MOST_ASKED: Final = 200  # counts whose intervals are those of single answers: some milliseconds each
 _SUBSET: Final = (
     "select keys, count(*), sum, avg, median, quantile(column, 0.9), variance or stddev from release, "
     "with where, group by, order by and limit"
@@ -83,7 +81,7 @@ _REFUSED: Final = {
 
 @final
 @dataclass(frozen=True)
-class Key:
+class SqlKey:
     """What rows are grouped by: a column, or a unit of its calendar, bins or breaks of it."""
 
     column: str
@@ -102,7 +100,7 @@ class Key:
 
 @final
 @dataclass(frozen=True)
-class Statistic:
+class SqlStatistic:
     """A number that is asked for: the words of the language, and its name as a column of the result."""
 
     words: str
@@ -117,7 +115,7 @@ class Statistic:
 class Item:
     """An item of the list, under the name that it has in the result."""
 
-    what: Key | Statistic
+    what: SqlKey | SqlStatistic
     name: str
 
 
@@ -128,16 +126,16 @@ class Statement:
 
     items: tuple[Item, ...]
     where: str = ""
-    keys: tuple[Key, ...] = ()
+    keys: tuple[SqlKey, ...] = ()
     order: tuple[tuple[int, bool], ...] = ()
     limit: int | None = None
 
     @property
-    def statistics(self) -> list[Statistic]:
+    def statistics(self) -> list[SqlStatistic]:
         """What is asked for, each once."""
-        return list(dict.fromkeys(each.what for each in self.items if isinstance(each.what, Statistic)))
+        return list(dict.fromkeys(each.what for each in self.items if isinstance(each.what, SqlStatistic)))
 
-    def question(self, statistic: Statistic) -> str:
+    def question(self, statistic: SqlStatistic) -> str:
         """A statistic in the words of the language."""
         by = f" by {', '.join(map(str, self.keys))}" if self.keys else ""
         return f"{statistic}{by}{f' where {self.where}' if self.where else ''}"
@@ -189,12 +187,12 @@ def run_sql(release: Release, text: str, confidence: float = 0.95) -> SqlResult:
 
 # --- answers -----------------------------------------------------------------------------------
 
-_Rows: TypeAlias = Mapping[Statistic, Sequence[Mapping[str, Any]]]
+_Rows: TypeAlias = Mapping[SqlStatistic, Sequence[Mapping[str, Any]]]
 """For each statistic and each row of the result its value, low, high and basis."""
 
 
 def _ask_once(
-    statement: Statement, found: Mapping[Statistic, Any], confidence: float
+    statement: Statement, found: Mapping[SqlStatistic, Any], confidence: float
 ) -> tuple[dict[str, list[Any]], list[str]]:
     """One row, and notes: of a statement without keys."""
     rows = {each: [_record(answer, confidence)][: statement.limit] for each, answer in found.items()}
@@ -208,31 +206,40 @@ def _record(answer: Any, confidence: float) -> dict[str, Any]:
 
 
 def _join_groups(
-    statement: Statement, found: Mapping[Statistic, Groups], confidence: float
+    statement: Statement, found: Mapping[SqlStatistic, Groups], confidence: float
 ) -> tuple[dict[str, list[Any]], list[str]]:
-    """A row for each group, sorted and limited, and notes. All statistics have the same groups."""
+    """A row for each group, sorted and limited, and notes. All statistics have the same groups.
+
+    NaN, of a mean that is not determinable, comes last in any order.
+    """
     first = next(iter(found.values()))
     places = list(range(len(first)))
     for item, falling in reversed(statement.order):
         what = statement.items[item].what
         known = (
-            found[what].values if isinstance(what, Statistic) else _ranks(first, statement.keys.index(what))
+            found[what].values
+            if isinstance(what, SqlStatistic)
+            else _ranks(first, statement.keys.index(what))
         )
-        missing = [place for place in places if known[place] != known[place]]
-        there = [place for place in places if known[place] == known[place]]
+        there = [place for place in places if not _is_nan(known[place])]
+        missing = [place for place in places if _is_nan(known[place])]
         places = [*sorted(there, key=known.__getitem__, reverse=falling), *missing]
     places = places[: statement.limit]
     rows = {
         each: [groups.record(place, confidence, quick=_is_quick(groups, places)) for place in places]
         for each, groups in found.items()
     }
-    entries = [rows[statement.statistics[0]][number]["key"] for number in range(len(places))]
+    entries: list[Any] = [row["key"] for row in rows[statement.statistics[0]]]
     notes = [
         _describe_covers(each, [groups[place] for place in places])
         for each, groups in found.items()
         if groups.statistic != "count"
     ]
     return _columns(statement, entries, rows), [_ranking(statement, found), first.about, *notes]
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _is_quick(groups: Groups, places: Sequence[int]) -> bool:
@@ -247,13 +254,13 @@ def _ranks(groups: Groups, key: int) -> list[int]:
     return [rank[entry[key]] for entry in groups.entries]
 
 
-def _ranking(statement: Statement, found: Mapping[Statistic, Groups]) -> str:
+def _ranking(statement: Statement, found: Mapping[SqlStatistic, Groups]) -> str:
     """What an order by one statistic can support."""
     if len(statement.order) != 1:
         return ""
     [(item, falling)] = statement.order
     what = statement.items[item].what
-    if not isinstance(what, Statistic):
+    if not isinstance(what, SqlStatistic):
         return ""
     return found[what].ordered(descending=falling).limited(statement.limit).ranking
 
@@ -264,7 +271,7 @@ def _columns(statement: Statement, entries: Sequence[Sequence[Any]], rows: _Rows
 
     columns = dict[str, list[Any]]()
     for item in statement.items:
-        if isinstance(item.what, Key):
+        if isinstance(item.what, SqlKey):
             place = statement.keys.index(item.what)
             columns[item.name] = [entry[place] for entry in entries]
             continue
@@ -277,7 +284,7 @@ def _columns(statement: Statement, entries: Sequence[Sequence[Any]], rows: _Rows
     return columns | ({"basis": weakest} if any(weakest) else {})
 
 
-def _describe_covers(statistic: Statistic, answers: Sequence[Any]) -> str:
+def _describe_covers(statistic: SqlStatistic, answers: Sequence[Any]) -> str:
     """Which values a sum or a mean covers, if not all; of groups that differ, those of the first one."""
     found = [each.covers for each in answers if hasattr(each, "covers")]
     limited = [covers for covers in found if covers.thinning or not covers.everything]
@@ -351,11 +358,11 @@ class _Parser:
         self._check_keys(named, keys)
         return Statement(tuple(named), where, tuple(keys), tuple(order), limit)
 
-    def _check_keys(self, items: Sequence[Item], keys: Sequence[Key]) -> None:
-        loose = [each.what for each in items if isinstance(each.what, Key) and each.what not in keys]
+    def _check_keys(self, items: Sequence[Item], keys: Sequence[SqlKey]) -> None:
+        loose = [each.what for each in items if isinstance(each.what, SqlKey) and each.what not in keys]
         rule, fix = "must group by each column that it selects beside statistics", "add it to group by"
         check(not loose, "sql", rule, given=", ".join(each.name for each in loose), fix=fix)
-        asked = any(isinstance(each.what, Statistic) for each in items)
+        asked = any(isinstance(each.what, SqlStatistic) for each in items)
         check(asked, "sql", "must select a statistic", given="keys alone", fix="add count(*)")
         spread = [each.name for each in items if str(each.what).startswith(("variance of", "std of"))]
         rule, fix = "must have no variance or stddev by groups", "ask about each group by where"
@@ -370,7 +377,7 @@ class _Parser:
         )
         return Item(what, _unquote(self._take("a name")) if named else "")
 
-    def _what(self) -> Key | Statistic:
+    def _what(self) -> SqlKey | SqlStatistic:
         token, name = self._token, self._token.text.lower()
         if token.kind == "word" and self._ahead.says("("):
             if name == "count":
@@ -379,63 +386,63 @@ class _Parser:
                 return self._statistic()
         return self._key()
 
-    def _count(self) -> Statistic:
+    def _count(self) -> SqlStatistic:
         self._next += 2
         if not self._token.says("*") and self._token.text != "1":
             fix = "write count(*), with where column is not null if others shall not count"
             self._refuse(self._token, "have count(*)", fix)
         self._next += 1
         self._expect(")")
-        return Statistic("count", "count")
+        return SqlStatistic("count", "count")
 
-    def _statistic(self) -> Statistic:
+    def _statistic(self) -> SqlStatistic:
         token = self._take("a statistic")
         name = token.text.lower()
         self._expect("(")
         column = self._column()
         if name not in _QUANTILES:
             self._expect(")")
-            return Statistic(f"{_STATISTICS[name]} of {_quote(column)}", f"{name}_{column}")
+            return SqlStatistic(f"{_STATISTICS[name]} of {_quote(column)}", f"{name}_{column}")
         self._expect(",")
         share = self._take("a share such as 0.9")
         if share.kind != "number":
             self._refuse(share, "have a share such as 0.9")
         self._expect(")")
-        return Statistic(f"quantile {share.text} of {_quote(column)}", f"quantile_{share.text}_{column}")
+        return SqlStatistic(f"quantile {share.text} of {_quote(column)}", f"quantile_{share.text}_{column}")
 
-    def _keys(self, items: Sequence[Item]) -> list[Key]:
+    def _keys(self, items: Sequence[Item]) -> list[SqlKey]:
         self._expect("by")
         keys = [self._listed_key(items)]
         while self._skip(","):
             keys.append(self._listed_key(items))
         return list(dict.fromkeys(keys))
 
-    def _listed_key(self, items: Sequence[Item]) -> Key:
+    def _listed_key(self, items: Sequence[Item]) -> SqlKey:
         """A key, or the place or the name that it has in the list."""
         token, place = self._token, self._place(items)
         if place is None:
             return self._key()
         what = items[place].what
-        return what if isinstance(what, Key) else self._refuse(token, "group by keys")
+        return what if isinstance(what, SqlKey) else self._refuse(token, "group by keys")
 
-    def _key(self) -> Key:
+    def _key(self) -> SqlKey:
         token, name = self._token, self._token.text.lower()
         if token.kind != "word" or not self._ahead.says("("):
-            return Key(self._column())
+            return SqlKey(self._column())
         self._next += 2
         if name == "date_trunc":
             unit = self._take("a unit")
             if unit.kind != "text" or _unquote(unit).lower() not in UNITS:
                 self._refuse(unit, "have a unit of the calendar", "write for example 'month'")
             self._expect(",")
-            found = Key(self._column(), _unquote(unit).lower())
+            found = SqlKey(self._column(), _unquote(unit).lower())
         elif name in _UNITS:
-            found = Key(self._column(), _UNITS[name])
+            found = SqlKey(self._column(), _UNITS[name])
         elif name in _CUTS:
             column, others = self._column(), list[str]()
             while self._skip(","):
                 others.append(self._value())
-            found = Key(column, name, tuple(others))
+            found = SqlKey(column, name, tuple(others))
         else:
             self._refuse(token, "have a known function")
         self._expect(")")
