@@ -88,10 +88,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     try:
         with _print_warnings():
-            show(options.run(options), as_json=options.json)
+            outcome = options.run(options)
+            show(outcome, as_json=options.json)
+            for error in outcome.errors:
+                _say(f"error: {error}", outcome.code)
     except KeyboardInterrupt:
         return _say(_describe_interrupt(options), INTERRUPTED)
-    return DONE
+    return outcome.code
 
 
 def _describe_interrupt(options: argparse.Namespace) -> str:

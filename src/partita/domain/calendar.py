@@ -1,7 +1,7 @@
 """Calendar periods of dates and timestamps: as public values, and as groups of cells.
 
-A period such as 2013 or 2013-03 means all of its instants, on the clock of the column's zone, and so does a day
-that is given for a timestamp. A period whose ends lie inside of slots is refused, as no cells make it up.
+A period such as 2013 or 2013-03 means all of its instants, on the clock of the column's zone, and so does a
+day that is given for a timestamp. A period whose ends lie inside of slots is refused, as no cells make it up.
 """
 
 from __future__ import annotations

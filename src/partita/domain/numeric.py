@@ -299,7 +299,7 @@ class Real:
     def locate_exactly(self, value: object, *, name: str = "value") -> Position:
         """Where a public number lies; one between two multiples of the step is refused.
 
-        A float is a multiple if it is one but for the last digits. Beyond the bounds there are no cells, and so
+        A float is a multiple if it is one but for the last digits. Beyond the bounds there are no cells, so
         no number is between two.
 
         >>> Real(0, 10, step="0.5").locate_exactly(4.1, name="score")
@@ -318,22 +318,30 @@ class Real:
             raise InvalidParameter(name, rule, given=value, fix=f"pass {near}")
         return found
 
-    def find_between(self, values: object) -> Mask:
-        """Which of many public values lie between two multiples of the step; of floats, also beyond a bound.
+    def encode_exactly(self, values: object) -> tuple[Encoded, Mask]:
+        """Where many public values lie, and which of them are between two multiples of the step.
 
-        >>> Real(0, 10, step="0.5").find_between(["4.1", "4.5", 0.1 + 0.4, "11.1"]).tolist()
+        >>> Real(0, 10, step="0.5").encode_exactly(["4.1", "4.5", 0.1 + 0.4, "10.1"])[1].tolist()
         [True, False, False, False]
         """
-        ordinary = self.encode(values).special == Special.ORDINARY
+        encoded = self.encode(values)
+        cells, special = encoded.cells.copy(), encoded.special.copy()
         given = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
         if given.dtype.kind == "f":
-            return np.asarray(ordinary & ~_near_multiples(given, self.step))
-        grid = Grid(self._grid.low, self._grid.high, self.step, rounds=False)
-        exact = columns.assemble(columns.read(values), grid.encode, invalid=Special.INVALID)
-        between = ordinary & (exact.special == Special.INVALID)
-        for row in np.flatnonzero(between).tolist() if given.dtype == object else ():
-            between[row] = not is_near_multiple(given[row], self.step)
-        return between
+            between = (special == Special.ORDINARY) & ~_near_multiples(given, self.step)
+        else:
+            grid = Grid(self._grid.low, self._grid.high, self.step, rounds=False)
+            exact = columns.assemble(columns.read(values), grid.encode, invalid=Special.INVALID)
+            between = (special == Special.ORDINARY) & (exact.special == Special.INVALID)
+        ends = (cells == 0) | (cells == np.uint64(self.size - 1))
+        for row in np.flatnonzero(between & (ends | (given.dtype == object))).tolist():
+            value = given[row].item() if given.dtype.kind in "iu" else given[row]
+            if is_near_multiple(value, self.step):
+                between[row] = False
+            elif not self.low <= rational(value, "value") <= self.high:
+                between[row], cells[row] = False, 0
+                special[row] = Special.BELOW if rational(value, "value") < self.low else Special.ABOVE
+        return Encoded(cells, special), between
 
     def to_spec(self) -> Spec:
         """Kind, low, high and step, all as exact text."""
@@ -360,7 +368,7 @@ def is_near_multiple(value: object, step: Fraction) -> bool:
 
 
 def _near_multiples(values: npt.NDArray[np.floating], step: Fraction) -> Mask:
-    quotients = np.abs(values).astype(np.float64) / float(step)
+    quotients = np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64) / float(step)
     near = _ROUNDINGS * float(np.finfo(values.dtype).eps) * (1.0 + quotients)
     return np.asarray(np.abs(quotients - np.rint(quotients)) <= near)
 

@@ -80,8 +80,8 @@ class AllOf:
 class Not:
     """Any value that does not meet a condition: one value, a range, a set of values or a special cell.
 
-    As in SQL, a row that has no value does not meet it: `Not("Rome")` counts neither null nor invalid cells, but
-    those below and above, and other labels. `Not(pt.NULL)` counts all rows that are not null.
+    As in SQL, a row that has no value does not meet it: `Not("Rome")` counts neither null nor invalid cells,
+    but those below and above, and other labels. `Not(pt.NULL)` counts all rows that are not null.
 
         release.count(town=pt.Not("Rome"), age=pt.Not((30, 39)))
     """
@@ -162,12 +162,13 @@ def _add_part(found: list[dict[str, object]], part: dict[str, object]) -> None:
             # Not `!=`: a special cell equals no number, but as an int it differs from all but one.
             differing = [column for column in part if not part[column] == other[column]]  # noqa: SIM201
             if not differing:
-                return None
+                return
             if len(differing) == 1:
                 del found[place]
                 (column,) = differing
                 members = OneOf((*_members(other[column]), *_members(part[column])))
-                return _add_part(found, {**other, column: members})
+                _add_part(found, {**other, column: members})
+                return
     found.append(part)
 
 
@@ -210,16 +211,20 @@ def is_compound(condition: object) -> bool:
 
 
 def parse_conditions(
-    where: Where | None, keywords: Where, closed: Ends = "both", *, beside: object = None
+    where: Where | str | None, keywords: Where, closed: Ends = "both", *, beside: object = None
 ) -> Where:
     """The conditions that the library's keywords give, by `where` and column by column.
 
-    `closed` may also name columns of the conditions `beside` these.
+    `closed` may also name columns of the conditions `beside` these. Text is read by the grammar.
 
     >>> parse_conditions({"region": "north"}, {"age": (30, 40)}, "left")
     {'region': 'north', 'age': Range(low=30, high=40, closed='left')}
     """
-    fix = 'pass {"age": (30, 39)}'
+    fix = 'pass {"age": (30, 39)}, or text such as "age >= 30 or town = Rome"'
+    if isinstance(where, str):
+        from partita.public.grammar import parse_where
+
+        return join_both(parse_where(where), parse_conditions(None, keywords, closed, beside=beside))
     check(isinstance(where, Mapping | None), "where", "must be a mapping of columns", given=where, fix=fix)
     if isinstance(where, Either):
         return join_both(where, parse_conditions(None, keywords, closed, beside=where))

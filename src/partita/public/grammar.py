@@ -26,9 +26,9 @@
 
 A column or a value is one word, or anything in single or double quotes (doubled inside). Words of
 the grammar may be written in capitals; a column that is called like one needs quotes. The + and - of
-a half-space stand between spaces; it stands in a count, outside of `or`, `not` and parentheses. A value of a date
-or a time may be a period: 2013, 2013-03, 2013-Q1, 2013-W05, or a day. Values stay text, so that nothing is rounded on its way to the
-release.
+a half-space stand between spaces; it stands in a count, outside of `or`, `not` and parentheses. A value of a
+date or a time may be a period: 2013, 2013-03, 2013-Q1, 2013-W05, or a day. Values stay text, so that nothing
+is rounded on its way to the release.
 """
 
 from __future__ import annotations

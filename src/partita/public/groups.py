@@ -221,9 +221,9 @@ class Grouping:
         release.group("dest").count(delay=(15, None))
         release.group("dest", pt.month("when")).mean("delay")
 
-    Conditions are those of the same questions to the release, and may be on columns of the keys, too. A column of
-    labels has a group of other labels and one without a label, called other and null. Of other columns, what has
-    no value or lies beyond the declared bounds is in no group.
+    Conditions are those of the same questions to the release, and may be on columns of the keys, too. A column
+    of labels has a group of other labels and one without a label, called other and null. Of other columns, what
+    has no value or lies beyond the declared bounds is in no group.
     """
 
     release: Release
@@ -237,7 +237,7 @@ class Grouping:
     def __repr__(self) -> str:
         return f"Grouping({', '.join(map(str, self.keys))})"
 
-    def count(self, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Groups:
+    def count(self, where: Where | str | None = None, *, closed: Ends = "both", **columns: object) -> Groups:
         """How many rows of each group meet the conditions."""
         plan = self._plan(where, columns, closed, most=MOST_GROUPS)
         counted = self.release.count_cells(
@@ -256,20 +256,22 @@ class Grouping:
             entries=plan.entries,
             values=counts.values,
             spread=lambda: counts.error,
-            ask=lambda row: self.release.count(plan.where(row)),
+            ask=lambda row: replace(
+                self.release.count(plan.where(row)), spread=lambda: float(counts.error[row])
+            ),
             differ=differ,
             about=self._about(),
             basis=counts.basis,
         )
 
     def sum(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Groups:
         """The sum of a column in each group."""
         return self._each("sum", lambda each: self.release.sum(column, each), where, columns, closed, column)
 
     def mean(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Groups:
         """The mean of a column in each group; not determinable, and NaN, where there may be no row."""
         return self._each(
@@ -281,7 +283,7 @@ class Grouping:
         column: str,
         /,
         q: float | Fraction = 0.5,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -296,9 +298,9 @@ class Grouping:
     def share(
         self,
         /,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
-        among: Where | None = None,
+        among: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Groups:
@@ -338,7 +340,7 @@ class Grouping:
         self,
         statistic: str,
         ask: Callable[[Where], Any],
-        where: Where | None,
+        where: Where | str | None,
         columns: Mapping[str, object],
         closed: Ends,
         *about: str,
@@ -363,7 +365,7 @@ class Grouping:
         )
 
     def _plan(
-        self, where: Where | None, columns: Mapping[str, object], closed: Ends, *, most: int
+        self, where: Where | str | None, columns: Mapping[str, object], closed: Ends, *, most: int
     ) -> GroupPlan:
         conditions = parse_conditions(where, columns, closed)
         return GroupPlan.of(self.release.domain_of, self.keys, conditions, most=most)
@@ -394,7 +396,7 @@ class Grouping:
         out = [column for column, domain in domains.items() if not isinstance(domain, Category)]
         if not out:
             return ""
-        return f"rows without a value of {' or '.join(out)}, or with one beyond its declared bounds, are in no group"
+        return f"rows without a value of {' or '.join(out)}, or with one out of bounds, are in no group"
 
 
 # The result.
@@ -405,8 +407,8 @@ class Grouping:
 class Groups(Tabular):
     """A statistic of each group: its name for each key, a value, and an interval of 95%.
 
-    `print` shows a table, of many groups the first and the last. Iteration gives the answers, which are those of
-    the same questions about each group alone, and `groups["Rome", "2013-03"]` gives one. `ordered` and `top`
+    `print` shows a table, of many groups the first and the last. Iteration gives the answers, which are those
+    of the same questions about each group alone, and `groups["Rome", "2013-03"]` gives one. `ordered` and `top`
     order the groups. `ranking` says, after `top` and `ordered` by the value, what the order can support.
     """
 

@@ -242,7 +242,7 @@ class Tiles(TableResult):
 
 @final
 class GroupedResult(Result):
-    """A statistic of each group, with its interval; a guaranteed bound is that of a question about one group."""
+    """A statistic of each group, with its interval; guaranteed bounds are those of a single question."""
 
     def record(self, found: Groups, confidence: float, beta: float | None) -> Record:
         """The keys, the groups, and what their order can support.

@@ -92,6 +92,7 @@ class Release:
         release.count(when="2013-03")          a month; also a year, a quarter, a week, and of times a day
         release.count(age=pt.NULL)             a special cell: NULL, INVALID, BELOW, ABOVE, OTHER
         release.count(where={"where": 3})      a column of any name
+        release.count("age < 18 or age > 64")  conditions as text, as in the language of questions
         release.count(age=42, town="Rome")     several columns, if a view has them together
 
     A tuple is always a range, along the declared order of labels too. A bounded end never counts what
@@ -151,7 +152,7 @@ class Release:
     def count(
         self,
         /,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         region: object = None,
@@ -173,7 +174,9 @@ class Release:
         conditions = parse_conditions(where, columns | self._column_region(region), closed)
         return self._find_view(*conditions).count(conditions) if conditions else self._total
 
-    def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
+    def counts(
+        self, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
+    ) -> Answers:
         """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
 
         A tuple of lows and highs, each an array, one value for all, or None; an end that is missing
@@ -187,8 +190,8 @@ class Release:
     def group(self, *keys: str | GroupKey) -> Grouping:
         """Rows by groups: `release.group("dest", pt.month("when")).count(delay=(15, None))`.
 
-        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday`, `hour` of dates
-        and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles and
+        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday` and `hour` of
+        dates and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles and
         shares of groups are those of the same questions about each group alone.
         """
         return Grouping.of(self, keys)
@@ -209,7 +212,7 @@ class Release:
                 return keyed.domains[keyed.columns.index(column)]
         return _domain_of(self.view(column), column)
 
-    def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
+    def difference(self, first: Where | str, second: Where | str, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
 
         Of one view it is one linear question. Two views have independent noise.
@@ -222,7 +225,7 @@ class Release:
         return one.count(added) + -other.count(taken)
 
     def slice(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Slice:
         """One column as a line of counts, of all rows or of those that are in the given cells."""
         conditions = parse_conditions(where, columns, closed)
@@ -235,7 +238,7 @@ class Release:
         column: str,
         /,
         values: Any = None,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -254,7 +257,7 @@ class Release:
         column: str,
         /,
         q: float | Fraction,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -266,7 +269,7 @@ class Release:
         column: str,
         /,
         q: Sequence[float | Fraction],
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -277,7 +280,7 @@ class Release:
         column: str,
         /,
         q: object,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -304,7 +307,7 @@ class Release:
         bins: int = 12,
         /,
         *,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Bins: ...
@@ -317,7 +320,7 @@ class Release:
         /,
         bins: int | tuple[int, int] = 12,
         *,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Heat: ...
@@ -329,7 +332,7 @@ class Release:
         /,
         bins: Any = 12,
         *,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Bins | Heat:
@@ -347,7 +350,7 @@ class Release:
         return make_heat(view, (column, second), bins, conditions)
 
     def sum(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> SumAnswer:
         """The sum of a column over the rows in the given cells, and what values it covers.
 
@@ -359,7 +362,7 @@ class Release:
         return self._find_sums(column, conditions, unless="means").sum(conditions)
 
     def mean(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The mean of a column over the rows in the given cells that hold a number.
 
@@ -370,7 +373,7 @@ class Release:
         return self._find_sums(column, conditions, unless="totals").mean(conditions)
 
     def variance(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
@@ -378,7 +381,7 @@ class Release:
         return self._find_sums(column, conditions, unless="totals").variance(conditions)
 
     def std(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
@@ -388,9 +391,9 @@ class Release:
     def share(
         self,
         /,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
-        among: Where | None = None,
+        among: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Share:
@@ -524,7 +527,7 @@ class Release:
         bins: int | tuple[int, int] = 60,
         axes: Any = None,
         interactive: bool | None = None,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Any:

@@ -433,7 +433,7 @@ class Hierarchy:
 
 _FORMS: Final = "pass (low, high) with None for an open end, one value, a set of values, or a special cell"
 _WITHOUT_VALUE: Final = ("null", "invalid")
-"""Special cells of rows whose value nobody knows: as in SQL, these meet neither a condition nor its opposite."""
+"""Special cells without a known value: as in SQL, these meet neither a condition nor its opposite."""
 
 
 @final
@@ -531,7 +531,7 @@ def _find_range(domain: Domain, wanted: Range, name: str) -> CellSet:
 
 
 class EndCells(NamedTuple):
-    """Many ends of ranges: the first and the last cell that each means, which are one but for periods of time."""
+    """Many ends of ranges: the first and the last cell that each means; they differ for periods of time."""
 
     first: Encoded
     last: Encoded
@@ -663,15 +663,15 @@ def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
         raise InvalidParameter(name, "must be one column of values", given=values, fix=fix) from None
     if isinstance(domain, Date | Timestamp):
         return _encode_periods(domain, values, name)
-    if isinstance(domain, Real):
-        encoded = _round_as_decimals(domain, values, encoded)
-        rule, fix = f"must hold multiples of the step, as the column is {domain!r}", "round them"
-        check(not domain.find_between(values).any(), name, rule, given=values, fix=fix)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
     if bool(unreadable.any()) or _has_no_bounds(values):
         rule = f"must hold values that a column {shorten(repr(domain), 60)} can have"
         fix = "pass values as the column has them, None for an open end"
         raise InvalidParameter(name, rule, given=values, fix=fix)
+    if isinstance(domain, Real):
+        encoded, between = domain.encode_exactly(values)
+        rule, fix = f"must hold multiples of the step, as the column is {domain!r}", "round them first"
+        check(not between.any(), name, rule, given=values, fix=fix)
     return EndCells(encoded, encoded)
 
 
@@ -689,7 +689,7 @@ def _encode_periods(domain: Date | Timestamp, values: Any, name: str) -> EndCell
 
 
 def _list_times(values: Any) -> list[Any]:
-    """Python values: months as text like 2013-03, days as dates, and what Python's times cannot hold as text."""
+    """Python values: months as text like 2013-03, days as dates, and nanoseconds as text."""
     if hasattr(values, "to_pylist"):
         return list(values.to_pylist())
     array = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
@@ -726,32 +726,6 @@ def _repeat(ends: EndCells, length: int, name: str) -> EndCells:
     check(len(ends) == 1, name, "must have as many lows as highs", given=given, fix=fix)
     rows = np.zeros(length, np.int64)
     return EndCells(ends.first.take(rows), ends.last.take(rows))
-
-
-_ROUNDINGS: Final = 8
-"""Floats within so many roundings of the middle between two cells are located one by one."""
-
-
-def _round_as_decimals(domain: Real, values: Any, encoded: Encoded) -> Encoded:
-    """The cells of bounds of a Real column, whose floats were encoded as the numbers that their bits say.
-
-    People write 0.35 for 35/100, in an array too. The two readings differ by half a unit in the last place
-    at most, so they can lie in different cells only near the middle between two.
-    """
-    column = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
-    if column.dtype == object:
-        floats = np.array([value if isinstance(value, float) else 0.0 for value in column])
-    else:
-        floats = column if column.dtype.kind == "f" else np.zeros(len(column))
-    floats = np.where(np.isfinite(floats), floats, 0.0)
-    quotients: NDArray[Any] = np.abs(floats) / float(domain.step)
-    from_middle = 0.5 - np.abs(quotients - np.rint(quotients))
-    near = from_middle <= _ROUNDINGS * np.finfo(floats.dtype).eps * (1 + quotients)
-    cells, special = encoded.cells.copy(), encoded.special.copy()
-    for row in np.flatnonzero(near & (special <= Special.ABOVE)).tolist():
-        place = domain.locate(column[row])
-        cells[row], special[row] = place.cell, place.special
-    return Encoded(cells, special)
 
 
 _LOW_SIDES: Final = np.array([0, -1, 1, 0, -2, 0], np.int8)
