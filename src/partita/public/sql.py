@@ -55,6 +55,7 @@ _STATISTICS: Final = {
 }
 _QUANTILES: Final = ("quantile", "quantile_disc")
 _UNITS: Final[dict[str, str]] = {**{unit: unit for unit in UNITS}, "dayname": "weekday"}
+_DEEPEST: Final = 20  # parentheses inside of each other
 _CUTS: Final = ("bins", "breaks")
 _MOST_ASKED: Final = 200  # counts whose intervals are those of single answers: some milliseconds each
 _SUBSET: Final = (
@@ -134,6 +135,18 @@ class Statement:
     def statistics(self) -> list[SqlStatistic]:
         """What is asked for, each once."""
         return list(dict.fromkeys(each.what for each in self.items if isinstance(each.what, SqlStatistic)))
+
+    @property
+    def heads(self) -> list[tuple[str, ...]]:
+        """The columns of each item in the result: of a statistic the value and both ends of its interval."""
+        several = len(self.statistics) > 1
+        ends = [
+            (f"{each.name}_low", f"{each.name}_high") if several else ("low", "high") for each in self.items
+        ]
+        return [
+            (each.name, *two) if isinstance(each.what, SqlStatistic) else (each.name,)
+            for each, two in zip(self.items, ends, strict=True)
+        ]
 
     def question(self, statistic: SqlStatistic) -> str:
         """A statistic in the words of the language."""
@@ -270,15 +283,13 @@ def _columns(statement: Statement, entries: Sequence[Sequence[Any]], rows: _Rows
     from partita.answer import weakest_basis
 
     columns = dict[str, list[Any]]()
-    for item in statement.items:
+    for item, heads in zip(statement.items, statement.heads, strict=True):
         if isinstance(item.what, SqlKey):
             place = statement.keys.index(item.what)
             columns[item.name] = [entry[place] for entry in entries]
-            continue
-        columns[item.name] = [row["value"] for row in rows[item.what]]
-        for end in ("low", "high"):
-            name = f"{item.name}_{end}" if len(rows) > 1 else end
-            columns[name] = [row[end] for row in rows[item.what]]
+        else:
+            for name, entry in zip(heads, ("value", "low", "high"), strict=True):
+                columns[name] = [row[entry] for row in rows[item.what]]
     bases = [[row.get("basis", "") for row in each] for each in rows.values()]
     weakest = [weakest_basis(each) for each in zip(*bases, strict=True)]
     return columns | ({"basis": weakest} if any(weakest) else {})
@@ -334,7 +345,7 @@ class _Parser:
     """A statement, read from left to right."""
 
     def __init__(self, text: str, columns: Sequence[str]) -> None:
-        self._tokens, self._next = list(_tokens(text)), 0
+        self._tokens, self._next, self._depth = list(_tokens(text)), 0, 0
         self._columns = columns
 
     def statement(self) -> Statement:
@@ -356,7 +367,13 @@ class _Parser:
         if self._token.kind != "end":
             self._refuse(self._token, "end or go on with where, group by, order by or limit")
         self._check_keys(named, keys)
-        return Statement(tuple(named), where, tuple(keys), tuple(order), limit)
+        found = Statement(tuple(named), where, tuple(keys), tuple(order), limit)
+        heads = [name for names in found.heads for name in names] + ["basis"]
+        repeated = [name for name in named if heads.count(name.name) > 1]
+        rule = "must give items other names than those of intervals, and of what answers rest on"
+        fix = "write for example low as lowest"
+        check(not repeated, "sql", rule, given=", ".join(each.name for each in repeated), fix=fix)
+        return found
 
     def _check_keys(self, items: Sequence[Item], keys: Sequence[SqlKey]) -> None:
         loose = [each.what for each in items if isinstance(each.what, SqlKey) and each.what not in keys]
@@ -463,12 +480,8 @@ class _Parser:
         return " and ".join(found)
 
     def _one(self) -> str:
-        if self._skip("not"):
-            return f"not ({self._one()})"
-        if self._skip("("):
-            inner = self._any()
-            self._expect(")")
-            return f"({inner})"
+        if self._token.says("not", "("):
+            return self._inner()
         token, column = self._token, _quote(self._column())
         if self._token.says("("):
             self._refuse(token, "compare columns themselves", "group by the unit, or name a range of dates")
@@ -493,6 +506,20 @@ class _Parser:
             self._expect(")")
             found = f"{column} in ({', '.join(values)})"
         return f"not ({found})" if negated else found
+
+    def _inner(self) -> str:
+        """The opposite of a condition, or conditions in parentheses."""
+        token, self._depth = self._token, self._depth + 1
+        if self._depth > _DEEPEST:
+            self._refuse(token, f"have at most {_DEEPEST} parentheses and `not` inside of each other")
+        if self._skip("not"):
+            found = f"not ({self._one()})"
+        else:
+            self._expect("(")
+            found = f"({self._any()})"
+            self._expect(")")
+        self._depth -= 1
+        return found
 
     def _value(self) -> str:
         if self._ahead.kind == "text":

@@ -73,6 +73,12 @@ def test_statements_become_questions(text: str, expected: list[str]) -> None:
         ("select count(*) from release where delay > dest", "a number, or a value in single quotes"),
         ("select count(*) from release where dest = 'A", "close the quote that it opens at character 43"),
         ("select count(*) from release limit 1.5", "have a whole number of rows"),
+        (
+            "select age as low, count(*) from release group by age",
+            "other names than those of intervals.* got 'low'",
+        ),
+        (f"select count(*) from release where {'(' * 400}age > 1", "at most 20 parentheses and `not`"),
+        (f"select count(*) from release where {'not ' * 400}age > 1", "at most 20 parentheses and `not`"),
         ("select count(*) from release limit 0", "have a whole number of rows"),
         ("select count(*) from release order by 2", "name an item of its list at character 39"),
         ("select count(*) from release order by avg(delay)", "order by items of its list at character 39"),
