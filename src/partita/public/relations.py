@@ -40,11 +40,11 @@ MOST_VALUES: Final = 1024
 MOST_TOGETHER: Final = 2**16
 """No relation of several columns has more rows: sets of more labels are left out."""
 
-_VALUES_TOGETHER: Final = (
-    128  # values of a column in a relation of several; a column of more is cut in pieces
-)
+_VALUES_TOGETHER: Final = 128  # values of a column in a relation of several; more are cut in pieces
 _PIECES: Final = (32, 16, 8, 4, 2)  # pieces of such a column, of about equally many rows
-_NORMAL_95: Final = 1.959963984540054
+_REACH: Final = math.log(20) / math.sqrt(2)
+"""Standard errors to each side of a 95% interval: by the Laplace law, the noise of a cell that was counted by
+itself. Sums of such noise have thinner tails, so that for them it holds a little more."""
 _COUNTED: Final = ("count", "error", "low", "high", "basis")
 
 
@@ -197,7 +197,7 @@ def _table(
     """A relation; a name that is taken has a number behind it."""
     import pyarrow
 
-    reach = _NORMAL_95 * errors
+    reach = _REACH * errors
     lows, highs = np.maximum(counts - reach, 0.0), np.maximum(counts + reach, 0.0)
     names: list[str] = []
     for name in (*named, *_COUNTED):
