@@ -221,9 +221,9 @@ class Grouping:
         release.group("dest").count(delay=(15, None))
         release.group("dest", pt.month("when")).mean("delay")
 
-    Conditions are those of the same questions to the release, and may be on columns of the keys, too. A column
-    of labels has a group of other labels and one without a label, called other and null. Of other columns, what
-    has no value or lies beyond the declared bounds is in no group.
+    Conditions are those of the same questions to the release, and may be on columns of the keys, too. A
+    column of labels has a group of other labels and one without a label, called other and null. Of other
+    columns, what has no value or lies beyond the declared bounds is in no group.
     """
 
     release: Release
@@ -408,8 +408,9 @@ class Groups(Tabular):
     """A statistic of each group: its name for each key, a value, and an interval of 95%.
 
     `print` shows a table, of many groups the first and the last. Iteration gives the answers, which are those
-    of the same questions about each group alone, and `groups["Rome", "2013-03"]` gives one. `ordered` and `top`
-    order the groups. `ranking` says, after `top` and `ordered` by the value, what the order can support.
+    of the same questions about each group alone, and `groups["Rome", "2013-03"]` gives one. `ordered` and
+    `top` order the groups. `ranking` says, after `top` and `ordered` by the value, what the order can
+    support.
     """
 
     statistic: str

@@ -186,9 +186,9 @@ class Release:
     def group(self, *keys: str | GroupKey) -> Grouping:
         """Rows by groups: `release.group("dest", pt.month("when")).count(delay=(15, None))`.
 
-        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday` and `hour` of
-        dates and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles and
-        shares of groups are those of the same questions about each group alone.
+        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday` and `hour`
+        of dates and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles
+        and shares of groups are those of the same questions about each group alone.
         """
         return Grouping.of(self, keys)
 
