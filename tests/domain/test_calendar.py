@@ -78,7 +78,7 @@ def test_an_hour_that_comes_twice_is_one_group() -> None:
 def test_groups_hold_every_cell_once(unit: str) -> None:
     """To the end of Python's calendar."""
     domain = Date("9996-02-10", "9999-12-31")
-    pieces = sorted(piece for group in calendar_groups(domain, unit, "day") for piece in group.pieces)  # type: ignore[arg-type]
+    pieces = sorted(piece for group in calendar_groups(domain, unit, "day") for piece in group.pieces)
 
     assert pieces[0].low == 0
     assert pieces[-1].high == domain.size - 1

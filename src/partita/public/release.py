@@ -203,9 +203,10 @@ class Release:
         for view in self.views:
             if column in view.columns:
                 return _domain_of(view, column)
-        for keyed in (*self.sums, *self.wanted):
+        listed: tuple[SumView | WantedView, ...] = (*self.sums, *self.wanted)
+        for keyed in listed:
             if column in keyed.columns:
-                return keyed.domains[keyed.columns.index(column)]
+                return keyed.domains[list(keyed.columns).index(column)]
         return _domain_of(self.view(column), column)
 
     def difference(self, first: Where | str, second: Where | str, *, closed: Ends = "both") -> Answer:

@@ -250,8 +250,10 @@ def test_the_largest_groups_come_first(ranked: Release) -> None:
     assert groups.top(3).ranking.startswith(
         "not to be told apart: places 2 and 3; place 3 is not clear of place 4, which is not shown"
     )
-    assert groups.top(4).ranking.startswith("not to be told apart: places 2 to 4 (95%")
-    assert groups.top(1).ranking.startswith("every place is clear of the next (95%")
+    assert groups.top(4).ranking.startswith(
+        "not to be told apart: places 2 to 4; place 4 is clear of place 5"
+    )
+    assert groups.top(1).ranking.startswith("place 1 is clear of place 2, which is not shown (95%")
     assert (len(groups.top(3)), groups.top(3).total, len(groups)) == (3, 8, 8)
     assert groups.ranking == ""
 
