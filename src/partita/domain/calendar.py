@@ -189,7 +189,6 @@ def _months_from(year: int, month: int, number: int) -> tuple[int, int]:
 # Groups of cells.
 
 
-@lru_cache(maxsize=64)
 def calendar_groups(domain: Domain, unit: Unit, name: str) -> tuple[CalendarGroup, ...]:
     """The groups of the column `name` by a unit, in the order of the calendar; only those that have cells.
 
@@ -200,6 +199,11 @@ def calendar_groups(domain: Domain, unit: Unit, name: str) -> tuple[CalendarGrou
     if not isinstance(domain, Date | Timestamp):
         rule = f"must be a column of dates or times to have a {unit}"
         raise InvalidParameter("group", rule, given=name, fix="group by the column, or by bins of it")
+    return _groups(domain, unit, name)
+
+
+@lru_cache(maxsize=64)
+def _groups(domain: TimeDomain, unit: Unit, name: str) -> tuple[CalendarGroup, ...]:
     dated = isinstance(domain, Date) and unit == "hour"
     fix = "group by weekday or by day"
     check(

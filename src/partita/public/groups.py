@@ -221,9 +221,9 @@ class Grouping:
         release.group("dest").count(delay=(15, None))
         release.group("dest", pt.month("when")).mean("delay")
 
-    Conditions are those of the same questions to the release, and may be on columns of the keys, too. A column
-    of labels has a group of other labels and one without a label, called other and null. Of other columns, what
-    has no value or lies beyond the declared bounds is in no group.
+    Conditions are those of the same questions to the release, and may be on columns of the keys, too. A
+    column of labels has a group of other labels and one without a label, called other and null. Of other
+    columns, what has no value or lies beyond the declared bounds is in no group.
     """
 
     release: Release
@@ -408,8 +408,9 @@ class Groups(Tabular):
     """A statistic of each group: its name for each key, a value, and an interval of 95%.
 
     `print` shows a table, of many groups the first and the last. Iteration gives the answers, which are those
-    of the same questions about each group alone, and `groups["Rome", "2013-03"]` gives one. `ordered` and `top`
-    order the groups. `ranking` says, after `top` and `ordered` by the value, what the order can support.
+    of the same questions about each group alone, and `groups["Rome", "2013-03"]` gives one. `ordered` and
+    `top` order the groups. `ranking` says, after `top` and `ordered` by the value, what the order can
+    support.
     """
 
     statistic: str
@@ -512,14 +513,18 @@ class Groups(Tabular):
         pairs = list(pairwise(every))[: len(self)]
         alike = [place for place, pair in enumerate(pairs, 1) if not self._is_apart(*pair)]
         inside = [place for place in alike if place < len(self)]
-        found = [_describe_run(run) for run in _join_places(inside)]
-        text = (
-            "every place is clear of the next" if not found else f"not to be told apart: {', '.join(found)}"
-        )
-        if len(self) in alike:
-            text += f"; place {len(self)} is not clear of place {len(self) + 1}, which is not shown"
+        runs, notes = [_describe_run(run) for run in _join_places(inside)], list[str]()
+        if len(self) > 1:
+            notes.append(
+                f"not to be told apart: {', '.join(runs)}" if runs else "all neighbours can be told apart"
+            )
+        if len(pairs) == len(self):
+            clear = "not clear" if len(self) in alike else "clear"
+            notes.append(f"place {len(self)} is {clear} of place {len(self) + 1}, which is not shown")
+        if not notes:
+            return ""
         means = "" if self.statistic == "count" else ", as if their errors were independent"
-        return f"{text} (95% of the difference of neighbours{means})"
+        return f"{'; '.join(notes)} (95% of the difference of neighbours{means})"
 
     def _is_apart(self, row: int, other: int) -> bool:
         """Whether the values of two neighbours differ by more than the 95% half-width of their difference."""
@@ -598,15 +603,16 @@ class Groups(Tabular):
         shown = [self.show(value) for value in (self.values[row], *ends)]
         return *map(show_entry, self.entries[row]), *shown, self.basis_of(row) or "measured"
 
-    def show(self, value: object) -> str:
+    def show(self, value: Any) -> str:
         """A value of the statistic as text."""
         if not isinstance(value, float | np.floating):
             return str(value)
-        if math.isnan(value):
+        number = float(value)
+        if math.isnan(number):
             return "not determinable"
         if self.statistic == "count":
-            return figure(float(value))
-        return f"{value:,.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:,.6g}"
+            return figure(number)
+        return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
 
 
 _WORDS: Final = {"sum": ("total",), "quantile": ("median",)}

@@ -114,7 +114,8 @@ def breaks(column: str, values: Iterable[object]) -> GroupKey:
     GroupKey(breaks(age, 18, 65))
     """
     fix = "pass for example [0, 18, 65]"
-    listed = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else ()
+    given: object = values
+    listed = tuple(values) if isinstance(given, Iterable) and not isinstance(given, str) else ()
     rule = f"must be a list of 1 to {MOST_BREAKS:,} values"
     check(1 <= len(listed) <= MOST_BREAKS, "breaks", rule, given=len(listed), fix=fix)
     return GroupKey(_check_column(column), breaks=listed)

@@ -267,7 +267,11 @@ class GroupedResult(Result):
         for row in record["groups"]:
             names = ["(null)" if name is None else str(name) for name in row["key"]]
             value, low, high = (_shown(row[name], show) for name in ("value", "low", "high"))
-            error = show(row["error"]) if math.isfinite(row.get("error", math.inf)) else ""
+            error = (
+                ""
+                if not math.isfinite(row.get("error", math.inf))
+                else (show(row["error"]) if record["statistic"] == "count" else f"{row['error']:,.3g}")
+            )
             lines.append([*names, value, error, f"{low} .. {high}", row.get("basis", "")])
         heads = [
             *record["by"],

@@ -190,9 +190,9 @@ class Release:
     def group(self, *keys: str | GroupKey) -> Grouping:
         """Rows by groups: `release.group("dest", pt.month("when")).count(delay=(15, None))`.
 
-        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday` and `hour` of
-        dates and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles and
-        shares of groups are those of the same questions about each group alone.
+        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday` and `hour`
+        of dates and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles
+        and shares of groups are those of the same questions about each group alone.
         """
         return Grouping.of(self, keys)
 
@@ -207,9 +207,10 @@ class Release:
         for view in self.views:
             if column in view.columns:
                 return _domain_of(view, column)
-        for keyed in (*self.sums, *self.wanted):
+        listed: tuple[SumView | WantedView, ...] = (*self.sums, *self.wanted)
+        for keyed in listed:
             if column in keyed.columns:
-                return keyed.domains[keyed.columns.index(column)]
+                return keyed.domains[list(keyed.columns).index(column)]
         return _domain_of(self.view(column), column)
 
     def difference(self, first: Where | str, second: Where | str, *, closed: Ends = "both") -> Answer:

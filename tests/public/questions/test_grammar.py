@@ -112,8 +112,14 @@ from tests.questions import answers, cdf, count, difference, grouped, heat_map, 
         ("count where not not age = 3", count({"age": "3"})),
         ("count where age is not null", count({"age": Not(Special.NULL)})),
         ("count where age = 3 or age = 4", count({"age": OneOf(("3", "4"))})),
-        ("count where age < 3 or age > 5", count({"age": OneOf((Range(None, "3", "left"), Range("5", closed="right")))})),
-        ("count where age > 1 and age > 2", count({"age": AllOf((Range("1", closed="right"), Range("2", closed="right")))})),
+        (
+            "count where age < 3 or age > 5",
+            count({"age": OneOf((Range(None, "3", "left"), Range("5", closed="right")))}),
+        ),
+        (
+            "count where age > 1 and age > 2",
+            count({"age": AllOf((Range("1", closed="right"), Range("2", closed="right")))}),
+        ),
         (
             "count where (age = 3 or age is null) and region = north",
             count({"age": OneOf(("3", Special.NULL)), "region": "north"}),

@@ -147,11 +147,11 @@ def test_reals_refuse_bounds_between_two_cells(publish: Publish) -> None:
     assert release.count(price=(0.1, 0.1 + 0.2)).value == 4.0
     assert release.count(price=(Decimal("0.10"), Fraction(3, 10))).value == 4.0
     assert release.count(price=("-0.004", "0.10"), closed="neither").value == 0.0
-    for given in ("0.104", 0.104, Decimal("0.104"), Fraction(13, 125)):
+    for end in ("0.104", 0.104, Decimal("0.104"), Fraction(13, 125)):
         with pytest.raises(InvalidParameter, match=r"must be a multiple of 0.01, .*; pass 0.10 or 0.11"):
-            release.count(price=(given, 0.3), closed="right")
+            release.count(price=(end, 0.3), closed="right")
         with pytest.raises(InvalidParameter, match=r"must be a multiple of 0.01, .*; pass 0.10 or 0.11"):
-            release.count(price=given)
+            release.count(price=end)
 
 
 def test_the_widest_universe(publish: Publish) -> None:
@@ -245,7 +245,7 @@ def test_the_examples_in_the_docstring_of_a_release_run(together: Publish) -> No
 
     answers = {example: eval(example, {"release": release, "pt": partita}).value for example in examples}
 
-    assert list(answers.values()) == [2.0, 2.0, 1.0, 3.0, 7.0, 2.0, 1.0, 1.0, 3.0, 0.0]
+    assert list(answers.values()) == [2.0, 2.0, 1.0, 3.0, 7.0, 2.0, 1.0, 1.0, 2.0, 0.0]
 
 
 def test_reserved_words_go_through_where(publish: Publish) -> None:

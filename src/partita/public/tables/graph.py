@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -110,7 +111,13 @@ class TableGraphRelease(BoxRelease):
         """The signed sum of the terms as one linear question."""
         products = join_terms(check_terms(terms, self.axes), [axis.width for axis in self.axes])
         found = [self._answer(each) if each.sign > 0 else -self._answer(each) for each in products]
-        return found[0] if len(found) == 1 else Answer.together(found) if found else Answer.exact(0.0)
+        if len(found) < 2:
+            return found[0] if found else Answer.exact(0.0)
+        together = Answer.together(found)
+        if any(each.sign < 0 for each in products):
+            return together
+        # What the model misses may go one way in all parts of a union: then their errors add up.
+        return replace(together, spread=lambda: math.fsum(each.error for each in found))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
