@@ -161,8 +161,8 @@ class SqlResult(Tabular):
 
     Of one statistic the ends are `low` and `high`, of several `NAME_low` and `NAME_high`. Those of more than
     200 counts are the value and so many standard errors to either side, never below zero. `questions` are
-    those of the language that were asked. `notes` say which values a sum or a mean covers, if not all;
-    without them numbers would mislead, and printing shows them first.
+    those of the language that were asked. `notes` say what numbers would mislead without, and are printed
+    first: values that a sum leaves out, rows in no group, neighbours in an order that cannot be told apart.
     """
 
     columns: Mapping[str, Sequence[Any]]
