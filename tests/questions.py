@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from partita.public.conditions import Where
+from partita.public.keys import GroupKey
 from partita.public.questions import COUNT, KINDS, HalfSpaceText, Question
 
-__all__ = ["answers", "cdf", "count", "difference", "heat_map", "histogram", "quantile", "summary"]
+__all__ = ["answers", "cdf", "count", "difference", "grouped", "heat_map", "histogram", "quantile", "summary"]
 
 
 def count(where: Where, half_space: HalfSpaceText | None = None) -> Question:
@@ -46,6 +48,12 @@ def difference(first: Where, second: Where) -> Question:
 def summary(what: str, column: str, where: Where | None = None) -> Question:
     """A sum, a mean, a variance or a standard deviation."""
     return KINDS[what](column=column, where=where or {})
+
+
+def grouped(what: str, *by: GroupKey | str, **arguments: Any) -> Question:
+    """A statistic for each group of rows."""
+    keys = tuple(GroupKey(key) if isinstance(key, str) else key for key in by)
+    return KINDS[f"{what}_by"](by=keys, **arguments)
 
 
 def answers() -> Question:

@@ -104,12 +104,14 @@ def test_no_question_has_no_answer(
 def test_a_mistake_on_stdin_is_a_usage_error(
     run: Run, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it is on the command line; nothing is answered."""
+    """As it is on the command line; the others are answered."""
     monkeypatch.setattr("sys.stdin", io.StringIO("count\ncuont\n"))
 
     done = run("query", release, "-")
 
-    assert (done.code, done.out) == (2, "")
+    assert done.code == 2
+    assert done.out.splitlines()[1].split()[0] == "count"
+    assert "'cuont': " in done.err
     assert "did you mean count?" in done.err
 
 
@@ -150,18 +152,61 @@ def test_a_cdf_without_values_is_shown_at_twentieths(run: Run, exact: Path) -> N
             "got 'age < 3 beside age <= 5'; write <= and >= in all of them",
         ),
         ("median of aeg", "did you mean 'age'?"),
-        ("cdf of hired at yesterday", "values must hold values that a column Date"),
+        ("cdf of hired at yesterday", "values must be a date or a time"),
         ("sum of wage", "this release has counts only, got 'wage'; publish with sums=['wage']"),
         ("mean of wage where age < 30", "publish with sums=['wage']"),
     ],
 )
 def test_a_question_that_has_no_answer(run: Run, release: Path, question: str, said: str) -> None:
-    """Exit code 1 and a typed error; questions before it are not answered either."""
-    done = run("query", release, "count", question)
+    """Exit code 1 and a typed error; the others of the call are answered all the same."""
+    done = run("query", release, "count", question, "median of age")
 
-    assert (done.code, done.out) == (1, "")
+    assert done.code == 1
+    assert [line.split("  ")[0] for line in done.out.splitlines()] == ["question", "count", "median of age"]
     assert said in done.err
+    assert repr(question) in done.err
     assert "unexpected" not in done.err
+
+
+def test_an_error_has_an_entry_of_its_own(run: Run, release: Path) -> None:
+    """In the order of the questions; the exit code says that one was not answered, and how it failed."""
+    done = run("query", release, "count", "count where aeg = 3", "count by region limit 1", "--json")
+
+    assert done.code == 1
+    assert [sorted(record)[:2] for record in done.records][1] == ["asked", "error"]
+    assert done.records[1]["asked"] == "count where aeg = 3"
+    assert "did you mean 'age'?" in done.records[1]["error"]
+    assert [record.get("question") for record in done.records] == ["count", None, "count by region limit 1"]
+    assert run("query", release, "cuont").code == 2
+    assert "'cuont':" not in run("query", release, "cuont").err
+
+
+def test_groups_are_rows_of_a_table(run: Run, exact: Path) -> None:
+    """Names, counts and intervals, in the order that is asked for, with what the order can support."""
+    done = run("query", exact, "count by region order by count desc limit 2", "count by year(hired)")
+
+    first, second = done.out.rstrip("\n").split("\n\n")
+    heads, north, south, *notes = first.splitlines()[1:]
+    assert heads.split()[:3] == ["region", "count", "±"]
+    assert [line.split()[:2] for line in (north, south)] == [["north", "200"], ["south", "199"]]
+    assert notes[0] == "2 more groups"
+    assert "not to be told apart: places 1 and 2; place 2 is clear of place 3" in notes[1]
+    assert [line.split()[0] for line in second.splitlines()[2:4]] == ["2020", "2021"]
+    assert "are in no group" in second
+
+
+def test_groups_in_json(run: Run, exact: Path) -> None:
+    """A record has the keys, and each group its names, value, error and interval."""
+    [record] = run("query", exact, "count by month(hired) where hired >= 2020-12", "--json").records
+
+    assert (record["by"], record["statistic"], record["number"]) == (
+        ["month(hired)"],
+        "count",
+        len(record["groups"]),
+    )
+    assert record["groups"][0]["key"] == ["2020-12"]
+    assert record["groups"][0]["value"] == pytest.approx(31, abs=0.01)
+    assert record["groups"][0]["low"] <= record["groups"][0]["value"] <= record["groups"][0]["high"]
 
 
 def test_numbers_beyond_any_float_are_compared_exactly(run: Run, exact: Path) -> None:

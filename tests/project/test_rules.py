@@ -80,6 +80,8 @@ for each in shown:
         getattr(each, read, str)()
 release.synthesize(5), release.error(), release.report(), release.citation(), asked.labels()
 release.plot("age"), release.plot("age", "wage", bins=5)
+release.sql("select count(*), median(age) from release where wage > 5")
+release.register(type("Connection", (), {"register": lambda self, name, table: None})())
 
 from partita.cli.main import main
 

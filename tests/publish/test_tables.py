@@ -276,7 +276,8 @@ def test_a_summary_says_what_was_released(released: TableGraphRelease) -> None:
     [
         ([("age", "twon")], "must name columns of the schema, got 'twon'; did you mean 'town'"),
         ([("age",)], "must name two or more columns in each set, got 'age'"),
-        (["age", "town"], "must be a list of sets of columns"),
+        (["age", "town"], "must be a list of sets of columns, got 'age, town'; pass for example"),
+        ([()], "must name two or more columns in each set, got 'an empty set'"),
         ("age", "must be a list of sets of columns"),
         ([("age", "age")], "must name each column once"),
         ([("age", 3)], "must name columns"),

@@ -213,7 +213,7 @@ def test_shares_follow_predicted_errors_and_weights() -> None:
 @pytest.mark.parametrize(
     ("wants", "match"),
     [
-        ([], "wants must be a list of wants"),
+        ([], "wants must be a list of wants, got 'none'"),
         ([3], "wants must be wants, or their texts"),
         (["medan of cost"], "did you mean median"),
         (["total of csot"], "did you mean 'cost'"),

@@ -33,10 +33,15 @@ _PICTURE_FORMATS: Final = (".png", ".svg", ".pdf")
 @final
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a command, twice: as text, and as one or more JSON objects."""
+    """The result of a command, twice: as text, and as one or more JSON objects.
+
+    `errors` go to stderr, and `code` is the exit code, where only a part of a command succeeded.
+    """
 
     text: str
     records: Sequence[Record]
+    errors: Sequence[str] = ()
+    code: int = 0
 
     @staticmethod
     def of(text: str, /, **entries: object) -> Outcome:

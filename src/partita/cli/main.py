@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import partita
-from partita.cli import audit, ledger, local, pan, publish, query, serve, stream
+from partita.cli import audit, ledger, local, pan, publish, query, serve, sql, stream
 from partita.cli.common import CommandParser, printable, show
 from partita.errors import (
     ImplausibleReports,
@@ -24,6 +24,7 @@ from partita.errors import (
 _COMMANDS = (
     *(publish.declare_init, publish.declare_plan, publish.declare_publish),
     *(query.declare_query, query.declare_info, query.declare_plot),
+    *(sql.declare_sql, sql.declare_synthesize),
     *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
     *(stream.declare, local.declare, pan.declare, serve.declare, serve.declare_token, audit.declare),
 )
@@ -87,10 +88,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     try:
         with _print_warnings():
-            show(options.run(options), as_json=options.json)
+            outcome = options.run(options)
+            show(outcome, as_json=options.json)
+            for error in outcome.errors:
+                _say(f"error: {error}", outcome.code)
     except KeyboardInterrupt:
         return _say(_describe_interrupt(options), INTERRUPTED)
-    return DONE
+    return outcome.code
 
 
 def _describe_interrupt(options: argparse.Namespace) -> str:

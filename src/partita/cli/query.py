@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from textwrap import fill
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from partita.cli import common
 from partita.errors import InvalidParameter
@@ -24,6 +24,7 @@ from partita.public.records import (
 
 if TYPE_CHECKING:
     from partita.public.conditions import Where
+    from partita.public.questions import Question
     from partita.public.release import Release
 
 _WIDEST: Final = 100  # columns of a report; longer lines are hard to read
@@ -42,24 +43,54 @@ def declare_query(commands: common.Commands) -> None:
 
 
 def run_query(options: common.Options) -> common.Outcome:
-    """Read every question, then answer them all."""
+    """Answer every question; one that cannot be understood or answered does not discard the others."""
     from partita.public.grammar import parse_question
 
     texts = list(_texts(options.questions))
-    questions = list(
-        map(common.argument(parse_question), texts)
-    )  # bad ones are refused before the file is read
+    asked = [_try(lambda text=text: parse_question(text)) for text in texts]
+    if texts and all(isinstance(each, InvalidParameter) for each in asked):  # before the file is read
+        return _outcome(options, texts, asked, asked)
 
     from partita.public.file import load
     from partita.public.questions import QueryRunner
 
     runner = QueryRunner(release=load(options.release), confidence=options.confidence, beta=options.beta)
-    answers = [runner.answer(question) for question in questions]
-    shown = [each.kind.result.text(each, answer) for each, answer in zip(questions, answers, strict=True)]
+    answers = [
+        each if isinstance(each, InvalidParameter) else _try(lambda each=each: runner.answer(each))
+        for each in asked
+    ]
+    return _outcome(options, texts, asked, answers)
+
+
+Made = TypeVar("Made")
+
+
+def _try(make: Callable[[], Made]) -> Made | InvalidParameter:
+    try:
+        return make()
+    except InvalidParameter as error:
+        return error
+
+
+def _outcome(
+    options: common.Options,
+    texts: Sequence[str],
+    asked: Sequence[Question | InvalidParameter],
+    answers: Sequence[Record | InvalidParameter],
+) -> common.Outcome:
+    """All answers, and the errors of questions without one; text that is no question is a usage error."""
+    shown, records, errors = list[tuple[str, Text]](), list[Record](), list[str]()
+    for text, question, answer in zip(texts, asked, answers, strict=True):
+        if isinstance(question, InvalidParameter) or isinstance(answer, InvalidParameter):
+            errors.append(f"{text!r}: {answer}" if len(texts) > 1 else str(answer))
+            records.append({"asked": text, "error": str(answer)})
+        else:
+            shown.append((str(question), question.kind.result.text(question, answer)))
+            records.append({"asked": text, **answer})
+    misread = any(isinstance(each, InvalidParameter) for each in asked)
+    code = 2 if misread else 1 if errors else 0
     heads = line_heads(options.confidence, options.beta)
-    blocks = _blocks(heads, [(str(each), text) for each, text in zip(questions, shown, strict=True)])
-    records = [{"asked": text, **answer} for text, answer in zip(texts, answers, strict=True)]
-    return common.Outcome("\n\n".join(blocks), records)
+    return common.Outcome("\n\n".join(_blocks(heads, shown)), records, errors, code)
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
@@ -85,6 +116,7 @@ def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterat
         if heading:
             for question, text in group:
                 below = f"\nbasis: {text.basis}" if text.basis else ""
+                below += f"\n{text.note}" if text.note else ""
                 yield f"{question}\n{common.table([heading, *text.lines], left=0)}{below}"
         else:
             yield _table(heads, [text for _, text in group])

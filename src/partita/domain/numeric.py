@@ -32,6 +32,7 @@ from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, integer, parameter, rational
 
 _LARGEST_BITS: Final = 500
+_ROUNDINGS: Final = 8  # of a float that is taken for a multiple of a step
 _MARGIN: Final = 2.0**-50  # eight times the error of a quotient of floats, relative to its size
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -288,9 +289,59 @@ class Real:
         return [Decimal(f"{multiple * units}e-{places}") for multiple in multiples]
 
     def locate(self, value: object, *, name: str = "value") -> Position:
-        """Where a public number lies, rounded as the column's values are."""
+        """Where a public number lies, rounded as the column's values are.
+
+        Conditions do not round: `locate_exactly`.
+        """
         multiple = cast(int, self._grid.nearest(*rational(value, name).as_integer_ratio()))
         return position(multiple, self._grid.low, self._grid.high)
+
+    def locate_exactly(self, value: object, *, name: str = "value") -> Position:
+        """Where a public number lies; one between two multiples of the step is refused.
+
+        A float is a multiple if it is one but for the last digits. Beyond the bounds there are no cells, so
+        no number is between two.
+
+        >>> Real(0, 10, step="0.5").locate_exactly(4.1, name="score")
+        Traceback (most recent call last):
+            ...
+        partita.errors.InvalidParameter: score must be a multiple of 0.5, got 4.1; pass 4.0 or 4.5
+        """
+        exact = rational(value, name)
+        if not self.low <= exact <= self.high:
+            return Position(0, Special.BELOW if exact < self.low else Special.ABOVE)
+        found = self.locate(value, name=name)
+        if (exact / self.step).denominator != 1 and not is_near_multiple(value, self.step):
+            below = (exact - self.low) // self.step
+            near = " or ".join(str(each) for each in self.decode([below, below + 1]))
+            rule = f"must be a multiple of {columns.number_text(self.step)}"
+            raise InvalidParameter(name, rule, given=value, fix=f"pass {near}")
+        return found
+
+    def encode_exactly(self, values: object) -> tuple[Encoded, Mask]:
+        """Where many public values lie, and which of them are between two multiples of the step.
+
+        >>> Real(0, 10, step="0.5").encode_exactly(["4.1", "4.5", 0.1 + 0.4, "10.1"])[1].tolist()
+        [True, False, False, False]
+        """
+        encoded = self.encode(values)
+        cells, special = encoded.cells.copy(), encoded.special.copy()
+        given = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
+        if given.dtype.kind == "f":
+            between = (special == Special.ORDINARY) & ~_near_multiples(given, self.step)
+        else:
+            grid = Grid(self._grid.low, self._grid.high, self.step, rounds=False)
+            exact = columns.assemble(columns.read(values), grid.encode, invalid=Special.INVALID)
+            between = (special == Special.ORDINARY) & (exact.special == Special.INVALID)
+        ends = (cells == 0) | (cells == np.uint64(self.size - 1))
+        for row in np.flatnonzero(between & (ends | (given.dtype == object))).tolist():
+            value = given[row].item() if given.dtype.kind in "iu" else given[row]
+            if is_near_multiple(value, self.step):
+                between[row] = False
+            elif not self.low <= rational(value, "value") <= self.high:
+                between[row], cells[row] = False, 0
+                special[row] = Special.BELOW if rational(value, "value") < self.low else Special.ABOVE
+        return Encoded(cells, special), between
 
     def to_spec(self) -> Spec:
         """Kind, low, high and step, all as exact text."""
@@ -305,6 +356,21 @@ class Real:
     @cached_property
     def _grid(self) -> Grid:
         return Grid(int(self.low / self.step), int(self.high / self.step), self.step, rounds=True)
+
+
+def is_near_multiple(value: object, step: Fraction) -> bool:
+    """Whether a float is a multiple of a step but for the last digits, in which arithmetic may have left it.
+
+    >>> is_near_multiple(0.1 + 0.2, Fraction(1, 10)), is_near_multiple("0.30000000000000004", Fraction(1, 10))
+    (True, False)
+    """
+    return isinstance(value, float | np.floating) and bool(_near_multiples(np.asarray(value), step))
+
+
+def _near_multiples(values: npt.NDArray[np.floating], step: Fraction) -> Mask:
+    quotients = np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64) / float(step)
+    near = _ROUNDINGS * float(np.finfo(values.dtype).eps) * (1.0 + quotients)
+    return np.asarray(np.abs(quotients - np.rint(quotients)) <= near)
 
 
 def _parse_bounded(value: object, name: str) -> Fraction:

@@ -1,25 +1,34 @@
 """Questions read from text, by the forms of their kinds.
 
-    question   := count [where (conditions | half-space) {and (conditions | half-space)}]
+    question   := count [where conditions]
                 | quantile SHARE of COLUMN [where conditions] | median of COLUMN [where conditions]
+                | share where conditions [among conditions]
                 | cdf of COLUMN [at VALUE {, VALUE}] [where conditions]
                 | histogram of COLUMN [in NUMBER bins] [where conditions]
                 | histogram of COLUMN, COLUMN [in NUMBER [by NUMBER] bins] [where conditions]
                 | difference between (conditions) and (conditions)
                 | (sum | mean | variance | std) of COLUMN [where conditions]
                 | answers
-    conditions := condition {and condition}
-    condition  := COLUMN between VALUE and VALUE
+                | (count | sum of COLUMN | mean of COLUMN | quantile SHARE of COLUMN | median of COLUMN
+                  | share where conditions [among conditions]) by key {, key}
+                  [where conditions] [order by (key | count | sum | ...) [asc | desc]] [limit NUMBER]
+    key        := COLUMN | (year | quarter | month | week | day | weekday | hour)(COLUMN)
+                | bins(COLUMN, NUMBER) | breaks(COLUMN {, VALUE})
+    conditions := all {or all}
+    all        := factor {and factor}
+    factor     := condition | not factor | (conditions) | half-space
+    condition  := COLUMN [not] between VALUE and VALUE
                 | COLUMN >= VALUE | COLUMN > VALUE | COLUMN <= VALUE | COLUMN < VALUE
-                | COLUMN = VALUE | COLUMN in (VALUE {, VALUE})
-                | COLUMN is null | invalid | below | above | other
+                | COLUMN = VALUE | COLUMN != VALUE | COLUMN [not] in (VALUE {, VALUE})
+                | COLUMN is [not] null | invalid | below | above | other
     half-space := [-] term {(+ | -) term} (<= | >=) NUMBER
     term       := [NUMBER *] COLUMN
 
 A column or a value is one word, or anything in single or double quotes (doubled inside). Words of
 the grammar may be written in capitals; a column that is called like one needs quotes. The + and - of
-a half-space stand between spaces. Values stay text, so that nothing is rounded on its way to the
-release.
+a half-space stand between spaces; it stands in a count, outside of `or`, `not` and parentheses. A value of a
+date or a time may be a period: 2013, 2013-03, 2013-Q1, 2013-W05, or a day. Values stay text, so that nothing
+is rounded on its way to the release.
 """
 
 from __future__ import annotations
@@ -33,13 +42,16 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar, final
 from partita.errors import InvalidParameter, check
 from partita.numbers import check_probability, rational
 from partita.public import questions
-from partita.public.conditions import OneOf, Range
+from partita.public.conditions import Not, OneOf, Range, Where, join_both, join_either, negate
+from partita.public.keys import UNITS, GroupKey, GroupOrder, check_keys
 
+_MOST_LIMIT: Final = 2**20
+_DEEPEST: Final = 40  # parentheses and `not` inside of each other
 _LONGEST: Final = 10_000  # characters: parsing takes time, and long lists of values belong in a batch
 _TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<symbol><=|>=|[<>=(),*])
+    r"""\s*(?:(?P<symbol>!=|<>|<=|>=|[<>=(),*])
           |'(?P<single>(?:[^']|'')*)'|"(?P<double>(?:[^"]|"")*)"
-          |(?P<word>[^\s'"(),<>=*]+))""",
+          |(?P<word>(?:(?!!=)[^\s'"(),<>=*])+))""",
     re.VERBOSE,
 )
 
@@ -214,7 +226,31 @@ def parse_phrase(text: str, kinds: Iterable[KindOf], *, example: str) -> tuple[K
     raise max(missed, key=lambda each: each[0])[1]
 
 
-def parse_where(text: str, half_spaces: list[questions.HalfSpaceText] | None = None) -> dict[str, object]:
+def parse_key(text: str) -> GroupKey:
+    """What rows are grouped by, from text.
+
+    >>> parse_key("month(when)"), parse_key("breaks(age, 18, 65)")
+    (GroupKey(month(when)), GroupKey(breaks(age, 18, 65)))
+    """
+    tokens = Tokens(text, example="month(when)")
+    key = _Reader(tokens).key()
+    tokens.end()
+    return key
+
+
+def parse_order(text: str) -> GroupOrder:
+    """An order of groups, as it stands behind `order by`.
+
+    >>> parse_order("count desc")
+    GroupOrder(key=GroupKey(count), descending=True)
+    """
+    tokens = Tokens(text, example="count desc")
+    order = _Reader(tokens).order()
+    tokens.end()
+    return order
+
+
+def parse_where(text: str, half_spaces: list[questions.HalfSpaceText] | None = None) -> Where:
     """The conditions that `text` says, as they stand behind `where`; a half-space goes in the list, if any.
 
     >>> parse_where("age >= 65 and region = north")
@@ -231,6 +267,7 @@ class _Reader:
 
     def __init__(self, tokens: Tokens) -> None:
         self._text = tokens
+        self._depth = 0
 
     def arguments(self, kind: questions.PhraseKind, pieces: Sequence[questions.Piece]) -> dict[str, Any]:
         """All that these pieces say, to the end of the text."""
@@ -266,6 +303,12 @@ class _Reader:
                 return {parameter.name: self._whole_number("a number", most=questions.MOST_QUANTILES)}
             case questions.Type.VALUES:
                 return {parameter.name: self._values()}
+            case questions.Type.LIMIT:
+                return {parameter.name: self._whole_number("a number of groups", most=_MOST_LIMIT)}
+            case questions.Type.KEYS:
+                return {parameter.name: self._keys()}
+            case questions.Type.ORDER:
+                return {parameter.name: self.order()}
             case questions.Type.FLAG:
                 self._text.expect(parameter.name)
                 return {parameter.name: True}
@@ -274,52 +317,120 @@ class _Reader:
         where = self.conditions(found if shapes else None)
         return {parameter.name: where, **dict(zip(shapes, found, strict=False))}
 
-    def conditions(self, half_spaces: list[questions.HalfSpaceText] | None) -> dict[str, object]:
-        """Conditions up to the first that no `and` follows; those that are a half-space go in that list."""
-        where: dict[str, object] = {}
+    def conditions(self, half_spaces: list[questions.HalfSpaceText] | None) -> Where:
+        """Conditions up to the first that neither `and` nor `or` follows; a half-space goes in that list."""
+        start = self._text.token
+        parts = [self._all(half_spaces)]
+        while self._text.skip("or"):
+            if half_spaces:
+                self._text.refuse(start, "have a half-space outside of `or`")
+            parts.append(self._all(None))
+        return join_either(parts)
+
+    def _all(self, half_spaces: list[questions.HalfSpaceText] | None) -> Where:
+        where: Where = {}
         while True:
             start = self._text.token
-            if half_spaces is not None and (start.says("-") or self._text.ahead.says("*", "+", "-")):
+            shaped = start.says("-") or self._text.ahead.says("*", "+", "-")
+            if half_spaces is not None and shaped and not start.says("not"):
                 half_spaces.append(self._half_space())
                 if len(half_spaces) > 1:
                     self._text.refuse(start, "have one half-space")
             else:
-                column, condition = self._column(), self._condition()
-                where[column] = self._both(where[column], condition, start) if column in where else condition
+                factor = self._factor()
+                for column in factor:
+                    if isinstance(factor[column], str) and isinstance(where.get(column), str):
+                        rule, fix = (
+                            "have one value of a column",
+                            f"write {column} in (..., ...) for any of several",
+                        )
+                        self._text.refuse(start, rule, fix=fix)
+                where = join_both(where, factor) if where else factor
             if not self._text.skip("and"):
                 return where
 
-    def _both(self, earlier: object, later: object, start: Token) -> Range:
-        """A lower and an upper end of one column, given one after the other."""
-        if isinstance(earlier, Range) and isinstance(later, Range):
-            if earlier.high is None and later.low is None:
-                return _range(earlier.low, later.high, earlier.low_closed, later.high_closed)
-            if earlier.low is None and later.high is None:
-                return self._both(later, earlier, start)
-        rule = "have one condition on a column, or one lower and one upper end"
-        return self._text.refuse(start, rule)
+    def _factor(self) -> Where:
+        """A condition, its opposite, or conditions in parentheses."""
+        start = self._text.token
+        if not start.says("not", "("):
+            return {self._column(): self._condition()}
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._text.refuse(start, f"have at most {_DEEPEST} parentheses and `not` inside of each other")
+        if self._text.skip("not"):
+            found = negate(self._factor())
+        else:
+            self._text.expect("(")
+            found = self.conditions(None)
+            self._text.expect(")")
+        self._depth -= 1
+        return found
 
     def _condition(self) -> object:
-        match self._text.expect("between", "in", "is", "=", "<", "<=", ">", ">="):
-            case "between":
-                low = self._text.value()
-                self._text.expect("and")
-                return Range(low, self._text.value())
-            case "in":
-                self._text.expect("(")
-                values = self._values()
-                self._text.expect(")")
-                return OneOf(values)
+        signs = ("=", "!=", "<>", "<", "<=", ">", ">=")
+        match self._text.expect("between", "in", "is", "not", *signs):
+            case "not":
+                return Not(self._values_of(self._text.expect("between", "in")))
             case "is":
                 from partita.domain.base import Special
 
-                return Special.named(self._text.expect(*questions.SPECIALS))
+                opposite = self._text.skip("not")
+                special = Special.named(self._text.expect(*questions.SPECIALS))
+                return Not(special) if opposite else special
             case "=":
                 return self._text.value()
-            case sign if sign.startswith(">"):
-                return _range(self._text.value(), None, sign == ">=", True)
-            case sign:
-                return _range(None, self._text.value(), True, sign == "<=")
+            case "!=" | "<>":
+                return Not(self._text.value())
+            case ">" | ">=" as sign:
+                return Range(self._text.value(), None, "both" if sign == ">=" else "right")
+            case "<" | "<=" as sign:
+                return Range(None, self._text.value(), "both" if sign == "<=" else "left")
+            case word:
+                return self._values_of(word)
+
+    def _values_of(self, word: str) -> Range | OneOf:
+        """What `between` or `in` says."""
+        if word == "between":
+            low = self._text.value()
+            self._text.expect("and")
+            return Range(low, self._text.value())
+        self._text.expect("(")
+        values = self._values()
+        self._text.expect(")")
+        return OneOf(values)
+
+    def key(self) -> GroupKey:
+        """A column, or a unit, bins or breaks of it."""
+        word = self._text.token
+        if not (word.says(*UNITS, "bins", "breaks") and self._text.ahead.says("(")):
+            return GroupKey(self._column())
+        kind = self._text.expect(*UNITS, "bins", "breaks")
+        self._text.expect("(")
+        column = self._column()
+        if kind in ("bins", "breaks"):
+            self._text.expect(",")
+        if kind == "bins":
+            found = GroupKey(column, bins=self._number_of_bins())
+        elif kind == "breaks":
+            found = GroupKey(column, breaks=self._values())
+        else:
+            found = GroupKey(column, unit=next(unit for unit in UNITS if unit == kind))
+        self._text.expect(")")
+        return found
+
+    def order(self) -> GroupOrder:
+        """A key or the name of the statistic, and whether the largest comes first."""
+        key = self.key()
+        if self._text.skip("desc"):
+            return GroupOrder(key, descending=True)
+        self._text.skip("asc")
+        return GroupOrder(key)
+
+    def _keys(self) -> tuple[GroupKey, ...]:
+        keys = [self.key()]
+        while self._text.skip(","):
+            keys.append(self.key())
+        return check_keys(keys)
 
     def _half_space(self) -> questions.HalfSpaceText:
         weights: dict[str, Fraction] = {}
@@ -361,12 +472,6 @@ class _Reader:
             fix = "name a column; put quotes around it if it is called like that"
             self._text.refuse(token, "have a column", fix=fix)
         return self._text.value("a column")
-
-
-def _range(low: str | None, high: str | None, low_closed: bool, high_closed: bool) -> Range:
-    if low_closed:
-        return Range(low, high, "both" if high_closed else "left")
-    return Range(low, high, "right" if high_closed else "neither")
 
 
 def _next_words(pieces: Sequence[questions.Piece]) -> list[str]:

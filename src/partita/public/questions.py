@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from partita.errors import check
 from partita.lazy import cached_property
-from partita.public.conditions import OneOf, Range, Where
+from partita.public.conditions import AllOf, Either, Not, OneOf, Range, Where
 from partita.public.records import (
     ANSWERS,
     BINS,
     BOUNDS,
     CDF,
+    GROUPS,
     MEASURE,
     NUMBER,
     QUANTILE,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from partita.public.results import Cdf
 
 SPECIALS: Final = ("null", "invalid", "below", "above", "other")
-RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "of", "where", "+", "-"})
+RESERVED: Final = frozenset({"and", "at", "between", "in", "is", "not", "of", "or", "where", "+", "-"})
 
 MOST_QUANTILES: Final = 999
 """Of one column at a time: more are a distribution, which ranges tell better."""
@@ -70,6 +71,11 @@ class Type(Enum):
     CONDITIONS = auto()
     HALF_SPACE = auto()
     """Stands among the conditions of its question."""
+    KEYS = auto()
+    """What rows are grouped by."""
+    ORDER = auto()
+    LIMIT = auto()
+    """How many groups at most."""
     FLAG = auto()
     """True where the word of its name is written, else False."""
 
@@ -235,9 +241,18 @@ class Phrase:
                 return ", ".join(map(_word, value))
             case Type.FLAG:
                 return parameter.name if value else ""
+            case Type.KEYS:
+                return ", ".join(key.text(_word) for key in value)
+            case Type.ORDER if value is not None:
+                return str(value.text(_word))
             case Type.CONDITIONS:
                 shapes = [str(shape) for shape in self.having(Type.HALF_SPACE) if shape is not None]
-                return " and ".join([write_conditions(value)] * bool(value) + shapes)
+                written = (
+                    f"({write_conditions(value)})"
+                    if shapes and isinstance(value, Either)
+                    else write_conditions(value)
+                )
+                return " and ".join([written] * bool(value) + shapes)
             case _:
                 return "" if value is None else str(value)
 
@@ -271,12 +286,36 @@ def write_conditions(where: Where) -> str:
     >>> write_conditions({"age": Range("30", "40", "left"), "town": OneOf(("Rome", "New York"))})
     "age >= 30 and age < 40 and town in (Rome, 'New York')"
     """
-    return " and ".join(_condition(_word(column), condition) for column, condition in where.items())
+    if not isinstance(where, Either):
+        return " and ".join(_condition(_word(column), condition) for column, condition in where.items())
+    parts = [write_conditions(part) for part in where.parts]
+    return " or ".join(
+        f"({text})" if _is_joined(part) else text for text, part in zip(parts, where.parts, strict=True)
+    )
+
+
+def _is_joined(part: Where) -> bool:
+    """Whether it is written with `and`."""
+    return len(part) > 1 or any(isinstance(each, AllOf) or _has_two_ends(each) for each in part.values())
+
+
+def _has_two_ends(condition: object) -> bool:
+    """Whether it is a range that is written as two conditions."""
+    ends = isinstance(condition, Range) and condition.low is not None and condition.high is not None
+    return ends and not _is_between(condition)
+
+
+def _is_between(condition: object) -> bool:
+    return (
+        isinstance(condition, Range)
+        and condition.closed == "both"
+        and None not in (condition.low, condition.high)
+    )
 
 
 def _condition(column: str, condition: object) -> str:
     match condition:
-        case Range(low=str(low), high=str(high), closed="both"):
+        case Range(low=low, high=high) if _is_between(condition):
             return f"{column} between {_word(low)} and {_word(high)}"
         case Range(low=low, high=high):
             ends = ((low, ">", condition.low_closed), (high, "<", condition.high_closed))
@@ -284,10 +323,37 @@ def _condition(column: str, condition: object) -> str:
                 f"{column} {sign}{'=' * shut} {_word(end)}" for end, sign, shut in ends if end is not None
             )
         case OneOf(values):
-            return f"{column} in ({', '.join(map(_word, values))})"
+            if all(isinstance(each, str) for each in values):
+                return f"{column} in ({', '.join(map(_word, values))})"
+            return f"({' or '.join(_condition_within(column, each) for each in values)})"
+        case AllOf(conditions):
+            return " and ".join(_condition_within(column, each) for each in conditions)
+        case Not(opposite):
+            return _opposite(column, opposite)
         case str(value):
             return f"{column} = {_word(value)}"
     return f"{column} is {condition}"
+
+
+def _condition_within(column: str, condition: object) -> str:
+    """A condition among others, in parentheses if it is written as several."""
+    text = _condition(column, condition)
+    return f"({text})" if _has_two_ends(condition) or isinstance(condition, AllOf) else text
+
+
+def _opposite(column: str, condition: object) -> str:
+    match condition:
+        case str(value):
+            return f"{column} != {_word(value)}"
+        case OneOf(values) if all(isinstance(each, str) for each in values):
+            return f"{column} not in ({', '.join(map(_word, values))})"
+        case OneOf():
+            return f"not {_condition(column, condition)}"
+        case Range(low, high) if _is_between(condition):
+            return f"{column} not between {_word(low)} and {_word(high)}"
+        case Range() | AllOf() | Not():
+            return f"not ({_condition(column, condition)})"
+    return f"{column} is not {condition}"
 
 
 def _number(exact: Fraction) -> str:
@@ -526,5 +592,48 @@ _ALL: Final = (
     ),
 )
 
-KINDS: Final[dict[str, QuestionKind]] = {kind.name: kind for kind in _ALL}
+_BY: Final = Parameter(
+    "by", Type.KEYS, "what rows are grouped by: `dest`, `month(when)`, `bins(age, 12)`, `breaks(age, 18, 65)`"
+)
+_ORDER: Final = Parameter(
+    "order", Type.ORDER, "by the statistic or a key: `count desc`, `dest`", default=None
+)
+_LIMIT: Final = Parameter("limit", Type.LIMIT, "how many groups at most; all, if none is given", default=None)
+
+
+def _grouped(kind: QuestionKind) -> QuestionKind:
+    """The same statistic for each group of rows."""
+    behind = "[order by {order}] [limit {limit}]"
+    whole = kind is COUNT or bool(kind.having(Type.COLUMN))
+    forms = {
+        f"{form.removesuffix(' [where {where}]')} by {{by}} {'[where {where}] ' * whole}{behind}": (
+            f"{example.partition(' where ')[0] if whole else example} by dest"
+        )
+        for form, example in kind.forms.items()
+    }
+    shapes = {each.name for each in kind.having(Type.HALF_SPACE)}
+    own = tuple(each for each in kind.parameters if each.name not in shapes)
+
+    def ask(release: Release, by: Any, order: Any, limit: Any, **arguments: Any) -> Any:
+        from partita.public.groups import order_groups
+
+        column = [arguments.pop(each.name) for each in kind.having(Type.COLUMN)]
+        return order_groups(getattr(release.group(*by), kind.name)(*column, **arguments), order, limit)
+
+    return QuestionKind(
+        name=f"{kind.name}_by",
+        forms=forms,
+        parameters=(*own, _BY, _ORDER, _LIMIT),
+        ask=ask,
+        result=GROUPS,
+        title=f"{kind.title}, by groups",
+        help=f"{kind.help.removesuffix('.')}, for each group of rows.",
+    )
+
+
+_GROUPED: Final = tuple(
+    _grouped(kind) for kind in _ALL if kind.name in ("count", "sum", "mean", "quantile", "share")
+)
+
+KINDS: Final[dict[str, QuestionKind]] = {kind.name: kind for kind in (*_ALL, *_GROUPED)}
 """Every kind by its name. Addresses of the service are made in this order: the most frequent comes first."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers
     from partita.public.file_entries import Published
+    from partita.public.groups import Groups
     from partita.public.questions import Question
     from partita.public.release import Release
     from partita.public.results import Quantile
@@ -55,12 +56,13 @@ def to_plain(value: object) -> object:
 class Text:
     """An answer as lines of text, under heads of its own; an answer of one line may do without.
 
-    `basis` says what it rests on, as it does for `Answer`.
+    `basis` says what it rests on, as it does for `Answer`, and `note` what else is to be known.
     """
 
     lines: Sequence[Line]
     heads: Line = ()
     basis: str = ""
+    note: str = ""
 
 
 class Result(ABC):
@@ -238,6 +240,61 @@ class Tiles(TableResult):
         return Text(lines, heads, record.get("basis", ""))
 
 
+@final
+class GroupedResult(Result):
+    """A statistic of each group, with its interval; guaranteed bounds are those of a single question."""
+
+    def record(self, found: Groups, confidence: float, beta: float | None) -> Record:
+        """The keys, the groups, and what their order can support.
+
+        Without beta, intervals of counts are those of a batch: so many errors to either side.
+        """
+        quick = beta is None and found.statistic == "count"
+        notes = {"ranking": found.ranking, "about": found.about}
+        return {
+            "by": tuple(key.name for key in found.keys),
+            "statistic": found.statistic,
+            "confidence": confidence,
+            "number": found.total,
+            **{name: note for name, note in notes.items() if note},
+            "groups": [found.record(place, confidence, quick=quick) for place in range(len(found))],
+        }
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A line for each group, and what their order can support."""
+        show = _figure if record["statistic"] == "count" else _measure
+        lines = []
+        for row in record["groups"]:
+            names = ["(null)" if name is None else str(name) for name in row["key"]]
+            value, low, high = (_shown(row[name], show) for name in ("value", "low", "high"))
+            error = (
+                ""
+                if not math.isfinite(row.get("error", math.inf))
+                else (show(row["error"]) if record["statistic"] == "count" else f"{row['error']:,.3g}")
+            )
+            lines.append([*names, value, error, f"{low} .. {high}", row.get("basis", "")])
+        heads = [
+            *record["by"],
+            record["statistic"],
+            "± error",
+            f"{100 * record['confidence']:g}% interval",
+            "basis",
+        ]
+        if not any(line[-1] for line in lines):
+            heads, lines = heads[:-1], [line[:-1] for line in lines]
+        rest = record["number"] - len(lines)
+        notes = [f"{rest:,} more groups"] * (rest > 0)
+        notes += [record[name] for name in ("ranking", "about") if name in record]
+        return Text(lines, heads, note="\n".join(notes))
+
+
+def _shown(value: Any, show: Callable[[float], str]) -> str:
+    """A number, or a value of a column; NaN where there is none."""
+    if not isinstance(value, float):
+        return str(value)
+    return "not determinable" if math.isnan(value) else show(value)
+
+
 def line_heads(confidence: float, beta: float) -> Line:
     """What stands above answers of one line."""
     return "question", "answer", "± error", f"{100 * confidence:g}% interval", f"guaranteed, beta {beta:g}"
@@ -299,6 +356,7 @@ SUMMARY: Final = Summary()
 MEASURE: Final = Measure()
 BOUNDS: Final = BoundsValue()
 QUANTILE: Final = QuantileValue()
+GROUPS: Final = GroupedResult()
 CDF: Final = TableResult(
     "cdf",
     "A distribution at some values.",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any, Final, NoReturn, cast, final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,11 @@ from partita.public.axis.curve import Curve, apportion
 from partita.public.axis.quantiles import QuantileView, SelectedQuantile
 from partita.public.base import Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
-from partita.public.conditions import Ends, Where, parse_conditions
+from partita.public.conditions import Either, Ends, Where, parse_conditions
 from partita.public.dependence import Dependence, find_dependence
 from partita.public.file_entries import Published, join_views
+from partita.public.groups import Grouping
+from partita.public.keys import GroupKey
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.questions import QUARTILES
 from partita.public.report import check_views, citation, release_card, report
@@ -52,7 +54,7 @@ from partita.public.results import (
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView, find_table_sums
-from partita.public.views import BoxView, ScaledView, Slice, View, find_view, list_columns
+from partita.public.views import BoxView, CellGroups, ScaledView, Slice, View, find_view, list_columns
 from partita.public.wanted import (
     InterquartileRange,
     ReleasedBounds,
@@ -63,6 +65,10 @@ from partita.public.wanted import (
 )
 from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
 from partita.public.workload.release import QueryView
+
+if TYPE_CHECKING:
+    from partita.public.relations import DuckConnection
+    from partita.public.sql import SqlResult
 
 MOST_ROWS: Final = 10**7
 """Rows that `synthesize` makes at most: time and memory against a larger table."""
@@ -81,15 +87,18 @@ class Release:
         release.count(age=(30, 39))            from 30 to 39, both included, as SQL BETWEEN
         release.count(age=(65, None))          an open end, above the declared bounds too
         release.count(age=42)                  one value
-        release.count(town=["Rome", "Bari"])   any of these labels; for other columns, a set of values
+        release.count(town=["Rome", "Bari"])   any of these values; a set means the same
+        release.count(town=pt.Not("Rome"))     any other value; also of a range, a set or a special cell
+        release.count(when="2013-03")          a month; also a year, a quarter, a week, and of times a day
         release.count(age=pt.NULL)             a special cell: NULL, INVALID, BELOW, ABOVE, OTHER
         release.count(where={"where": 3})      a column of any name
+        release.count("age < 18 or age > 64")  conditions as text, as in the language of questions
         release.count(age=42, town="Rome")     several columns, if a view has them together
 
     A tuple is always a range, along the declared order of labels too. A bounded end never counts what
     lies beyond the declared bounds, which is in the special cells below and above; null and invalid
-    are counted only if they are asked for by name. The ends of a range fall in cells as values do: a
-    Real column rounds them to its step, and a Timestamp column counts their whole slots.
+    are counted only if they are asked for by name. No end is rounded: between two multiples of the step of
+    a Real column, or inside of a slot of a Timestamp column, it is refused, with the nearest that there are.
 
     A column without a condition is not constrained: who has no salary is still counted by age. The view of
     fewest columns that has all columns of a question answers it, the first of several such. All views
@@ -143,7 +152,7 @@ class Release:
     def count(
         self,
         /,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         region: object = None,
@@ -165,7 +174,9 @@ class Release:
         conditions = parse_conditions(where, columns | self._column_region(region), closed)
         return self._find_view(*conditions).count(conditions) if conditions else self._total
 
-    def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
+    def counts(
+        self, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
+    ) -> Answers:
         """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
 
         A tuple of lows and highs, each an array, one value for all, or None; an end that is missing
@@ -176,7 +187,33 @@ class Release:
         conditions = parse_conditions(where, columns, closed)
         return self._find_view(*conditions).counts(conditions)
 
-    def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
+    def group(self, *keys: str | GroupKey) -> Grouping:
+        """Rows by groups: `release.group("dest", pt.month("when")).count(delay=(15, None))`.
+
+        A key is a column, or made of one: `pt.year`, `quarter`, `month`, `week`, `day`, `weekday` and `hour`
+        of dates and times, `pt.bins("age", 12)`, `pt.breaks("age", [18, 65])`. Counts, sums, means, quantiles
+        and shares of groups are those of the same questions about each group alone.
+        """
+        return Grouping.of(self, keys)
+
+    def count_cells(self, groups: CellGroups, rows: NDArray[np.intp], where: Where) -> Answers | None:
+        """The counts of many groups, given by their cells; None if they cannot be made together."""
+        if isinstance(where, Either) and groups.keys() & where.keys():
+            return None
+        return self._find_view(*groups, *where).count_groups(groups, rows, where)
+
+    def domain_of(self, column: str) -> Domain:
+        """The public domain of a column that can be asked for, or by which sums or shares can be."""
+        for view in self.views:
+            if column in view.columns:
+                return _domain_of(view, column)
+        listed: tuple[SumView | WantedView, ...] = (*self.sums, *self.wanted)
+        for keyed in listed:
+            if column in keyed.columns:
+                return keyed.domains[list(keyed.columns).index(column)]
+        return _domain_of(self.view(column), column)
+
+    def difference(self, first: Where | str, second: Where | str, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
 
         Of one view it is one linear question. Two views have independent noise.
@@ -189,7 +226,7 @@ class Release:
         return one.count(added) + -other.count(taken)
 
     def slice(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Slice:
         """One column as a line of counts, of all rows or of those that are in the given cells."""
         conditions = parse_conditions(where, columns, closed)
@@ -202,7 +239,7 @@ class Release:
         column: str,
         /,
         values: Any = None,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -221,7 +258,7 @@ class Release:
         column: str,
         /,
         q: float | Fraction,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -233,7 +270,7 @@ class Release:
         column: str,
         /,
         q: Sequence[float | Fraction],
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -244,7 +281,7 @@ class Release:
         column: str,
         /,
         q: object,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
         closed: Ends = "both",
         **columns: object,
@@ -271,7 +308,7 @@ class Release:
         bins: int = 12,
         /,
         *,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Bins: ...
@@ -284,7 +321,7 @@ class Release:
         /,
         bins: int | tuple[int, int] = 12,
         *,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Heat: ...
@@ -296,7 +333,7 @@ class Release:
         /,
         bins: Any = 12,
         *,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Bins | Heat:
@@ -314,7 +351,7 @@ class Release:
         return make_heat(view, (column, second), bins, conditions)
 
     def sum(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> SumAnswer:
         """The sum of a column over the rows in the given cells, and what values it covers.
 
@@ -326,7 +363,7 @@ class Release:
         return self._find_sums(column, conditions, unless="means").sum(conditions)
 
     def mean(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The mean of a column over the rows in the given cells that hold a number.
 
@@ -337,7 +374,7 @@ class Release:
         return self._find_sums(column, conditions, unless="totals").mean(conditions)
 
     def variance(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
@@ -345,7 +382,7 @@ class Release:
         return self._find_sums(column, conditions, unless="totals").variance(conditions)
 
     def std(
-        self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
+        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
     ) -> Ratio:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
@@ -355,9 +392,9 @@ class Release:
     def share(
         self,
         /,
-        where: Where | None = None,
+        where: Where | str | None = None,
         *,
-        among: Where | None = None,
+        among: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Share:
@@ -436,6 +473,30 @@ class Release:
         counted = max(0, round(self.count().value)) if n is None else n
         return synthesize_rows(self.views, integer(counted, "n", low=0, high=MOST_ROWS))
 
+    def register(self, connection: DuckConnection, prefix: str = "") -> list[str]:
+        """Make the views known to a connection of DuckDB as relations, and return their names.
+
+        There is one for each column, and one for each set of columns that were released together, such as
+        `age__town`: values or pieces, `count`, `error`, `low` and `high` (95%), and `basis`. Only noisy
+        counts are handed over, and SQL on them costs nothing. A sum of counts has no error of its own there:
+        ask the release, which knows how much of the noise cancels.
+        """
+        from partita.public.relations import register
+
+        return register(self, connection, prefix)
+
+    def sql(self, statement: str, *, confidence: float = 0.95) -> SqlResult:
+        """The answer to a statement of a subset of SQL, with an interval beside each statistic.
+
+            release.sql("select count(*), avg(salary) from release where age between 30 and 39")
+
+        Keys, `count(*)`, `sum`, `avg`, `median`, `quantile(column, 0.9)`, `variance` and `stddev`; `where`,
+        `group by`, `order by` and `limit`. Anything else is refused. For other SQL there is `register`.
+        """
+        from partita.public.sql import run_sql
+
+        return run_sql(self, statement, float(check_probability(confidence, "confidence")))
+
     def error(self, beta: float = 0.05) -> float:
         """With probability 1 - beta no range of a column, and no box, misses the truth by more.
 
@@ -467,7 +528,7 @@ class Release:
         bins: int | tuple[int, int] = 60,
         axes: Any = None,
         interactive: bool | None = None,
-        where: Where | None = None,
+        where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Any:
@@ -505,6 +566,11 @@ class Release:
 
     def _repr_html_(self) -> str:
         return release_card(self)
+
+    @property
+    def scaled_views(self) -> tuple[ScaledView, ...]:
+        """The views of counts with their values brought to the total that all of them share."""
+        return self._scaled
 
     @property
     def _queries(self) -> QueryView:

@@ -155,7 +155,7 @@ def cdf(line: OrderedColumn, values: Any = None) -> Cdf:
     if values is None:
         ends = line.axis.curve.ends
         return _cdf_at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
-    where = encode_values(line.domain, values, name="values")
+    where = encode_values(line.domain, values, name="values").last
     return _cdf_at(line, [values] if is_single(values) else list(values), where)
 
 

@@ -30,7 +30,7 @@ from partita.public.base import checkpoint, chunk_size, view_card
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.regions import PublicRegion
-from partita.public.conditions import OneOf, Range, Where
+from partita.public.conditions import AllOf, Either, Not, OneOf, Range, Where, is_compound, parts_of
 from partita.public.dependence import Dependence, find_dependence
 
 CHUNK: Final = 2048
@@ -39,6 +39,9 @@ CHUNK: Final = 2048
 MOST_BOXES: Final = 4096
 """No question is about more boxes: sets of values in several columns multiply."""
 
+MOST_PIECES: Final = 2**18
+"""Boxes that all groups of a question make up together."""
+
 _MOST_TOGETHER: Final = 2**17
 """Boxes whose errors are found together: more take more memory and no less time."""
 
@@ -46,8 +49,15 @@ _MOST_SCALING: Final = 2.0
 """A view is not stretched further: where its own total is that far off, it is noise that would grow."""
 
 Declared: TypeAlias = Mapping[str, Domain]
+CellGroups: TypeAlias = Mapping[str, Sequence[CellSet]]
+"""The groups of each of some columns; a row of numbers says which of them a group of all columns is."""
 Run: TypeAlias = tuple[int, int]
+Part: TypeAlias = list[list[Run]]
+"""Runs of positions along every axis."""
+
 _NO_CELLS: Final = CellSet()
+_BEHIND: Final = 2**65
+"""Behind the last position of every axis."""
 
 
 @final
@@ -125,6 +135,25 @@ class View:
         values = np.where(spans.empty, 0.0, self.axis.counts(spans.lows, spans.highs))
         values += self.specials.value("below") * spans.below + self.specials.value("above") * spans.above
         return Answers(values, lambda: self._errors(spans))
+
+    def count_groups(self, groups: CellGroups, rows: NDArray[np.intp], where: Where) -> Answers:
+        """How many rows are in each group of the column: those of one range each together."""
+        cells = [groups[self.column][number] for number in rows[:, 0].tolist()]
+        alone = [len(each.terms) == 1 and not each.specials for each in cells]
+        ranges = np.flatnonzero(alone)
+        lows, highs = (np.array([cells[row].terms[0][end] for row in ranges], np.uint64) for end in (0, 1))
+        values = np.zeros(len(cells))
+        values[ranges] = self.axis.counts(lows, highs)
+        others = {row: self.answer(each) for row, each in enumerate(cells) if not alone[row]}
+        values[list(others)] = [each.value for each in others.values()]
+
+        def errors() -> Floats:
+            found = np.zeros(len(cells))
+            found[ranges] = self.axis.errors(lows, highs)
+            found[list(others)] = [each.error for each in others.values()]
+            return found
+
+        return Answers(values, errors)
 
     def slice(self, column: str, where: Where) -> Slice:
         """The axis: a view of one column has no other that could be asked for."""
@@ -227,6 +256,42 @@ class BoxView:
         many = cut_boxes(self.declared, where)
         return Answers(many.counts(self.boxes), lambda: many.errors(self.boxes), many.basis(self.boxes))
 
+    def count_groups(self, groups: CellGroups, rows: NDArray[np.intp], where: Where) -> Answers:
+        """How many rows are in each group, given by its cells of some columns, and in the cells asked for.
+
+        A group may be several boxes, as mondays are; those of equally many are counted together.
+        """
+        terms = find_boxes(self.declared, where)
+        runs = [
+            [_find_runs(column, self.declared[column], {column: each}) for each in cells]
+            for column, cells in groups.items()
+        ]
+        numbers = np.array([[len(runs[c][g]) for c, g in enumerate(row)] for row in rows.tolist()]).reshape(
+            rows.shape
+        )
+        pieces = int(numbers.prod(axis=1).sum()) * max(1, len(terms))
+        rule, fix = f"must make up at most {MOST_PIECES:,} boxes", "group by fewer keys, or by coarser ones"
+        check(pieces <= MOST_PIECES, "group", rule, given=f"{pieces:,}", fix=fix)
+        axes = [self.columns.index(column) for column in groups]
+        patterns, which = np.unique(numbers, axis=0, return_inverse=True)
+        parts = [
+            (some, _cut_groups(terms, axes, runs, rows[some], pattern.tolist()))
+            for some, pattern in (
+                (np.flatnonzero(which.ravel() == n), each) for n, each in enumerate(patterns)
+            )
+        ]
+        values = np.zeros(len(rows))
+        for some, many in parts:
+            values[some] = many.counts(self.boxes)
+
+        def errors() -> Floats:
+            found = np.zeros(len(rows))
+            for some, many in parts:
+                found[some] = many.errors(self.boxes)
+            return found
+
+        return Answers(values, errors, parts[0][1].basis(self.boxes) if parts else "")
+
     def slice(self, column: str, where: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
         number = self.columns.index(column)
@@ -312,6 +377,10 @@ class ScaledView:
     def counts(self, where: Where) -> Answers:
         """How many rows are in each of many ranges or boxes."""
         return self.view.counts(where).adjusted(self.factor)
+
+    def count_groups(self, groups: CellGroups, rows: NDArray[np.intp], where: Where) -> Answers:
+        """How many rows are in each group, and in the cells asked for of other columns."""
+        return self.view.count_groups(groups, rows, where).adjusted(self.factor)
 
     def slice(self, column: str, where: Where) -> Slice:
         """One column, of the rows that are in the cells asked for of the others."""
@@ -573,32 +642,34 @@ class ManyBoxes:
     """The boxes `terms`, which do not overlap, together, cut by each row of the arrays in `along`.
 
     `along` has the lowest and the highest positions on some axes, by the number of the axis. A row that
-    is not `there` asks for nothing, and its positions mean nothing.
+    is not `there` asks for nothing, and its positions mean nothing. Each `pieces` rows are one question.
     """
 
     terms: tuple[BoxTerm, ...]
     along: Mapping[int, tuple[UInts, UInts]]
     there: Bools
+    pieces: int = 1
 
     def counts(self, boxes: BoxRelease) -> Floats:
-        """The value of each row."""
+        """The value of each row, or of each question."""
         sums = np.zeros(self.there.size)
         for term in self.terms:
             for some in self._chunks(chunk_size(self.there.size, CHUNK)):
                 lows, highs = self._corners(term, 0, some), self._corners(term, 1, some)
                 sums[some] += boxes.counts(lows, highs)
-        return sums
+        return sums.reshape(-1, self.pieces).sum(axis=1) if self.pieces > 1 else sums
 
     def errors(self, boxes: BoxRelease) -> Floats:
-        """The standard error of each row: its boxes are one question."""
-        errors, parts = np.zeros(self.there.size), len(self.terms)
-        together = min(chunk_size(self.there.size * parts, CHUNK), _MOST_TOGETHER)
-        for some in self._chunks(max(1, together // parts)) if parts else ():
+        """The standard error of each row, or of each question: all its boxes together."""
+        errors, parts = np.zeros(self.there.size // self.pieces), len(self.terms) * self.pieces
+        together = min(chunk_size(self.there.size * max(1, len(self.terms)), CHUNK), _MOST_TOGETHER)
+        for some in self._chunks(max(1, together // parts) * self.pieces) if parts else ():
             lows, highs = (
                 np.stack([self._corners(term, side, some) for term in self.terms], axis=1) for side in (0, 1)
             )
-            shape = some.size * parts, len(boxes.axes)
-            errors[some] = boxes.errors(lows.reshape(shape), highs.reshape(shape), parts=parts)
+            shape = some.size * len(self.terms), len(boxes.axes)
+            found = boxes.errors(lows.reshape(shape), highs.reshape(shape), parts=parts)
+            errors[some[:: self.pieces] // self.pieces] = found
         return errors
 
     def basis(self, boxes: BoxRelease) -> str:
@@ -637,13 +708,74 @@ def find_boxes(declared: Declared, where: Where) -> tuple[BoxTerm, ...]:
     >>> find_boxes(declared, {"age": Range(65, None), "town": ["Rome", "Turin"]})
     (BoxTerm(low=(66, 0), high=(122, 0), sign=1), BoxTerm(low=(66, 2), high=(122, 2), sign=1))
     """
-    runs = [_find_runs(name, domain, where) for name, domain in declared.items()]
-    number = math.prod(map(len, runs))
+    parts = [
+        [_find_runs(name, domain, part) for name, domain in declared.items()] for part in parts_of(where)
+    ]
+    if len(parts) > 1:
+        parts = _take_apart(parts)
+    number = sum(math.prod(map(len, runs)) for runs in parts)
     fix = "ask for ranges, or for fewer values at a time"
     check(number <= MOST_BOXES, "where", f"must make up at most {MOST_BOXES:,} boxes", given=number, fix=fix)
     return tuple(
-        BoxTerm(tuple(low for low, _ in box), tuple(high for _, high in box)) for box in product(*runs)
+        BoxTerm(tuple(low for low, _ in box), tuple(high for _, high in box))
+        for runs in parts
+        for box in product(*runs)
     )
+
+
+def _take_apart(parts: Sequence[Part]) -> list[Part]:
+    """Products of runs that hold the same positions and do not overlap: each without those before it.
+
+    A product less another is one product for each axis: the other's runs on the axes before, on that axis
+    what the other lacks, and all runs on those behind.
+    """
+    found: list[Part] = []
+    for part in parts:
+        rest = [part]
+        for other in found:
+            checkpoint()
+            rest = [piece for each in rest for piece in _subtract(each, other)]
+            boxes = sum(math.prod(map(len, runs)) for runs in rest)
+            rule, fix = f"must make up at most {MOST_BOXES:,} boxes", "ask several questions, without `or`"
+            check(boxes <= MOST_BOXES, "where", rule, given=boxes, fix=fix)
+        found += rest
+    return found
+
+
+def _subtract(part: Part, other: Part) -> Iterator[Part]:
+    common = [_overlap(one, another) for one, another in zip(part, other, strict=True)]
+    if not all(common):
+        yield part
+        return
+    for axis, runs in enumerate(part):
+        lacking = _overlap(runs, _gaps(other[axis]))
+        if lacking:
+            yield [*common[:axis], lacking, *part[axis + 1 :]]
+
+
+def _overlap(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
+    """The positions that are in runs of both."""
+    found, at = list[Run](), 0
+    for low, high in one:
+        while at and (at == len(other) or other[at][0] > low):
+            at -= 1
+        for start, stop in other[at:]:
+            if start > high:
+                break
+            at += 1
+            if stop >= low:
+                found.append((max(low, start), min(high, stop)))
+    return found
+
+
+def _gaps(runs: Sequence[Run]) -> list[Run]:
+    """The positions between runs, before the first and behind the last."""
+    found, start = list[Run](), 0
+    for low, high in runs:
+        if start < low:
+            found.append((start, low - 1))
+        start = high + 1
+    return [*found, (start, _BEHIND)]
 
 
 def count_boxes(declared: Declared, where: Where) -> int:
@@ -654,6 +786,8 @@ def count_boxes(declared: Declared, where: Where) -> int:
     >>> count_boxes(declared, {"age": OneOf((1, 2, 5)), "rooms": OneOf((1, 3))})
     4
     """
+    if isinstance(where, Either):
+        return len(find_boxes(declared, where))
     return math.prod(len(_find_runs(name, domain, where)) for name, domain in declared.items())
 
 
@@ -662,7 +796,9 @@ def cut_boxes(declared: Declared, where: Where) -> ManyBoxes:
 
     One range, or one value, goes with all rows, and so does a set of values or a special cell.
     """
-    fixed = {name: value for name, value in where.items() if isinstance(value, OneOf | Special)}
+    if isinstance(where, Either):
+        return ManyBoxes(find_boxes(declared, where), {}, np.ones(1, np.bool_))
+    fixed = {name: value for name, value in where.items() if is_fixed(value)}
     others = {name: value for name, value in where.items() if name not in fixed}
     found = {name: find_ranges(declared[name], value, name=name) for name, value in others.items()}
     rows = _count_rows(found)
@@ -673,13 +809,41 @@ def cut_boxes(declared: Declared, where: Where) -> ManyBoxes:
     return ManyBoxes(find_boxes(declared, fixed), along, there)
 
 
+def _cut_groups(
+    terms: tuple[BoxTerm, ...],
+    axes: Sequence[int],
+    runs: Sequence[Sequence[Sequence[Run]]],
+    rows: NDArray[np.intp],
+    pattern: Sequence[int],
+) -> ManyBoxes:
+    """The boxes of groups that have equally many runs on each axis, one group after the other."""
+    pieces, places = math.prod(pattern), np.indices(pattern).reshape(len(pattern), -1)
+    along = {}
+    for c, (axis, number) in enumerate(zip(axes, pattern, strict=True)):
+        ends = np.zeros((2, len(runs[c]), number), np.uint64)
+        for g in np.unique(rows[:, c]).tolist():
+            ends[:, g] = np.array(runs[c][g], np.uint64).T
+        lows, highs = (side[rows[:, c, None], places[c]].ravel() for side in ends)
+        along[axis] = lows, highs
+    return ManyBoxes(terms, along, np.ones(len(rows) * pieces, np.bool_), pieces)
+
+
 def describe_conditions(where: Where) -> str:
     """Conditions for people to read.
 
     >>> describe_conditions({"age": Range(30, 39), "town": OneOf(("Rome",)), "salary": Range(50_000)})
     'age 30 to 39, town Rome, salary from 50000'
     """
-    return ", ".join(f"{name} {_describe_value(value)}" for name, value in where.items())
+    parts = [
+        ", ".join(f"{name} {_describe_value(value)}" for name, value in part.items())
+        for part in parts_of(where)
+    ]
+    return ", or ".join(parts)
+
+
+def is_fixed(condition: object) -> bool:
+    """Whether it is one condition for all of many boxes, and not an array of them."""
+    return is_compound(condition) or isinstance(condition, Special | CellSet)
 
 
 def _find_runs(name: str, domain: Domain, where: Where) -> list[Run]:
@@ -734,5 +898,9 @@ def _describe_value(value: object) -> str:
         case Range(low, high):
             return f"{low} to {high}"
         case OneOf(values) | list(values):
-            return " or ".join(sorted(map(str, values)))
+            return " or ".join(sorted(_describe_value(each) for each in values))
+        case AllOf(conditions):
+            return " and ".join(map(_describe_value, conditions))
+        case Not(condition):
+            return f"not {_describe_value(condition)}"
     return str(value)

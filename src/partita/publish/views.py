@@ -116,7 +116,13 @@ def checked_together(
     """Sets of two or more columns of the schema, each of which one view holds."""
     fix = 'pass for example [("age", "salary")]'
     if not isinstance(together, list | tuple) or any(isinstance(each, str) for each in together):
-        raise InvalidParameter("together", "must be a list of sets of columns", given=together, fix=fix)
+        listed = (
+            [each for each in together if isinstance(each, str)] if isinstance(together, list | tuple) else []
+        )
+        given = ", ".join(listed) if listed else together
+        raise InvalidParameter("together", "must be a list of sets of columns", given=given, fix=fix)
+    rule = "must name two or more columns in each set"
+    check(all(together), "together", rule, given="an empty set", fix=fix)
     found = [_view(each, schema, "together") for each in together]
     for columns in found:
         given, rule = ", ".join(columns), "must name two or more columns in each set"

@@ -141,7 +141,8 @@ def checked_wants(schema: Mapping[str, Domain], wants: object) -> tuple[Want, ..
     listed = [wants] if isinstance(wants, str | Want) else wants
     fix = 'pass for example ["median of salary", "total of cost"]'
     several = isinstance(listed, list | tuple) and listed
-    check(several, "wants", "must be a list of wants", given=wants, fix=fix)
+    given = "none" if listed == [] else wants
+    check(several, "wants", "must be a list of wants", given=given, fix=fix)
     found: list[Want] = []
     for want in map(read_want, listed):  # type: ignore[call-overload]
         check_columns(want.columns, schema, "wants")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from partita.domain import Special
 from partita.errors import InvalidParameter
-from partita.public.conditions import OneOf, Range
+from partita.public.conditions import AllOf, Either, Not, OneOf, Range
 from partita.public.grammar import parse_question, parse_where
+from partita.public.keys import UNITS, GroupKey, GroupOrder
 from partita.public.questions import SPECIALS, HalfSpaceText, Question
-from tests.questions import answers, cdf, count, difference, heat_map, histogram, quantile, summary
+from tests.questions import answers, cdf, count, difference, grouped, heat_map, histogram, quantile, summary
 
 # --- what is understood -----------------------------------------------------------------------
 
@@ -103,6 +104,66 @@ from tests.questions import answers, cdf, count, difference, heat_map, histogram
         ),
         ("count where -2 * age <= 1e3", count({}, HalfSpaceText({"age": Fraction(-2)}, Fraction(1000)))),
         ("count where age = - and '-' = '*'", count({"age": "-", "-": "*"})),
+        ("count where age != 3", count({"age": Not("3")})),
+        ("count where age!=3 and age <> 4", count({"age": AllOf((Not("3"), Not("4")))})),
+        ("count where age not in (3, 4)", count({"age": Not(OneOf(("3", "4")))})),
+        ("count where age not between 3 and 4", count({"age": Not(Range("3", "4"))})),
+        ("count where not age >= 3", count({"age": Not(Range("3"))})),
+        ("count where not not age = 3", count({"age": "3"})),
+        ("count where age is not null", count({"age": Not(Special.NULL)})),
+        ("count where age = 3 or age = 4", count({"age": OneOf(("3", "4"))})),
+        (
+            "count where age < 3 or age > 5",
+            count({"age": OneOf((Range(None, "3", "left"), Range("5", closed="right")))}),
+        ),
+        (
+            "count where age > 1 and age > 2",
+            count({"age": AllOf((Range("1", closed="right"), Range("2", closed="right")))}),
+        ),
+        (
+            "count where (age = 3 or age is null) and region = north",
+            count({"age": OneOf(("3", Special.NULL)), "region": "north"}),
+        ),
+        (
+            "count where age = 3 and region = north or age = 4 and region = north",
+            count({"age": OneOf(("3", "4")), "region": "north"}),
+        ),
+        ("count where age = 3 or region = north", count(Either(({"age": "3"}, {"region": "north"})))),
+        (
+            "count where not (age = 3 and region = north)",
+            count(Either(({"age": Not("3")}, {"region": Not("north")}))),
+        ),
+        ("count where not (age = 3 or region = north)", count({"age": Not("3"), "region": Not("north")})),
+        ("count where 'or' = 'not'", count({"or": "not"})),
+        ("count where when = 2013-03", count({"when": "2013-03"})),
+        ("count by dest", grouped("count", "dest")),
+        ("COUNT BY month(when), dest", grouped("count", GroupKey("when", unit="month"), "dest")),
+        ("count by month, bins", grouped("count", "month", "bins")),
+        (
+            "count by dest where delay > 15 order by count desc limit 10",
+            grouped(
+                "count",
+                "dest",
+                where={"delay": Range("15", closed="right")},
+                order=GroupOrder(GroupKey("count"), descending=True),
+                limit=10,
+            ),
+        ),
+        ("sum of delay by weekday(when)", grouped("sum", GroupKey("when", unit="weekday"), column="delay")),
+        ("mean of delay by bins(age, 12)", grouped("mean", GroupKey("age", bins=12), column="delay")),
+        (
+            "median of delay by breaks('the age', 18, 65) order by 'the age' asc",
+            grouped(
+                "quantile",
+                GroupKey("the age", breaks=("18", "65")),
+                column="delay",
+                order=GroupOrder(GroupKey("the age")),
+            ),
+        ),
+        (
+            "share where delay > 15 among age = 3 by dest",
+            grouped("share", "dest", where={"delay": Range("15", closed="right")}, among={"age": "3"}),
+        ),
     ],
 )
 def test_a_question_is_read(text: str, expected: Question) -> None:
@@ -119,6 +180,16 @@ conditions: st.SearchStrategy[object] = st.one_of(
     values,
     st.builds(OneOf, st.lists(values, min_size=1, max_size=4).map(tuple)),
     st.sampled_from(SPECIALS).map(Special.named),
+    values.map(Not),
+    st.builds(Range, values, values, st.sampled_from(["both", "left"])).map(Not),
+    st.lists(values, min_size=1, max_size=3).map(tuple).map(OneOf).map(Not),
+    st.sampled_from(SPECIALS).map(Special.named).map(Not),
+)
+keys = st.one_of(
+    st.builds(GroupKey, names),
+    st.builds(GroupKey, names, unit=st.sampled_from(UNITS)),
+    st.builds(GroupKey, names, bins=st.integers(1, 1000)),
+    st.builds(GroupKey, names, breaks=st.lists(values, min_size=1, max_size=3).map(tuple)),
 )
 somewhere = st.dictionaries(names, conditions, min_size=1, max_size=3)
 anywhere: st.SearchStrategy[dict[str, object]] = st.just({}) | somewhere
@@ -141,12 +212,37 @@ questions: st.SearchStrategy[Question] = st.one_of(
     st.builds(difference, somewhere, somewhere),
     st.builds(summary, st.sampled_from(["sum", "mean", "variance", "std"]), names, anywhere),
     st.just(answers()),
+    st.builds(
+        lambda key, where, order, limit: grouped("count", key, where=where, order=order, limit=limit),
+        keys,
+        anywhere,
+        st.none() | st.builds(GroupOrder, keys, st.booleans()),
+        st.none() | st.integers(1, 1000),
+    ),
 )
 
 
 @given(questions)
 def test_a_question_survives_being_written(asked: Question) -> None:
     """What `str` writes is read as the same question, whatever its columns and values are called."""
+    assert parse_question(str(asked)) == asked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "count where age != 5 and (age >= 3 and age < 9)",
+        "count where age = 1 or age > 3 and age <= 5 or age is not null",
+        "count where (age > 1 and age < 2 or region = x) and (wage = 3 or region != y)",
+        "count where not (age > 1 and age < 2) or not (age = 3 or age is null)",
+        "count where (age = 3 or region = x) and 2*wage <= 3",
+        "difference between (age = 3 or region = x) and (not region in (x, y))",
+    ],
+)
+def test_compound_conditions_survive_being_written(text: str) -> None:
+    """Conditions with `or` and `not` are read again as they were."""
+    asked = parse_question(text)
+
     assert parse_question(str(asked)) == asked
 
 
@@ -171,8 +267,27 @@ def test_a_question_survives_being_written(asked: Question) -> None:
         ("count where age in (3,)", 23),
         ("count where age is lost", 20),
         ("count where age = 1 and age = 2", 25),
-        ("count where age > 1 and age > 2", 25),
-        ("count where age = 3 or age = 4", 21),
+        ("count where age = 3 or", 23),
+        ("count where age = 3 or 2*age <= 3", 25),
+        ("count where 2*age <= 3 or age = 3", 13),
+        ("count where not 2*age <= 3", 18),
+        ("count where (age = 3", 21),
+        ("count where age not 3", 21),
+        ("count where age not in 3", 24),
+        ("count where age is not lost", 24),
+        ("count where age !> 3", 17),
+        ("count where " + 41 * "not " + "age = 3", 173),
+        ("count by", 9),
+        ("count by dest,", 15),
+        ("count by month(when", 20),
+        ("count by bins(age)", 18),
+        ("count by bins(age, 0)", 20),
+        ("count by breaks(age)", 20),
+        ("count by dest order count", 21),
+        ("count by dest order by", 23),
+        ("count by dest limit 0", 21),
+        ("count by dest limit 3 order by count", 23),
+        ("variance of age by dest", 17),
         ("count where and = 3", 13),
         ("quantile 2 of age", 10),
         ("quantile x of age", 10),
@@ -228,7 +343,7 @@ def test_conditions_are_read_by_themselves() -> None:
     """As behind `where`, to the end of the text."""
     assert parse_where("age >= 3 and region = north") == {"age": Range(low="3"), "region": "north"}
     with pytest.raises(InvalidParameter, match="at character 9"):
-        parse_where("age = 3 or age = 4")
+        parse_where("age = 3 by age")
 
 
 def test_the_nearest_word_is_suggested() -> None:
@@ -276,7 +391,8 @@ fragments = st.sampled_from(
         "<=",
         ">=",
         *("count", "where", "and", "between", "in", "is", "of", "at", "bins", "difference", "quantile"),
-        *("histogram", "median", "by", "end"),
+        *("histogram", "median", "by", "end", "or", "not", "!=", "null", "order", "limit", "desc", "sum"),
+        *("month", "bins", "breaks", "region", "(age = 3 or region = x)", "not in (3, 4)"),
         *("0.5", "age"),
     ]
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.domain import Category, Date, Domain, Integer, Real
+from partita.domain import Category, Date, Domain, Integer, Real, Timestamp
 from partita.domain.base import NULL
 from partita.errors import InvalidParameter
 from partita.public.conditions import Closed
@@ -59,7 +59,7 @@ COLUMNS: list[tuple[Domain, list[object], object, object, list[float]]] = [
     (Integer(0, 2**64 - 1), [0, 2**64 - 1], np.array([0, 2**63], np.uint64), None, [2, 1]),
     (Integer(-(2**63), 2**63 - 1), [-(2**63), 0, 5], np.array([-(2**63), 0]), np.array([-1, 5]), [1, 2]),
     (Integer(0, 9), [1, 2, 12], np.ma.array([1, 2], mask=[False, True]), np.array([9, 2]), [2, 2]),
-    (Real(0, 1, step="0.1"), ["0.3", "0.4"], np.array([0.3, 0.35]), [0.4, 0.4], [2, 1]),
+    (Real(0, 1, step="0.1"), ["0.3", "0.4"], np.array([0.3, 0.4]), [0.4, 0.4], [2, 1]),
     (Category(["a", "b", "c"]), ["a", "b", "b"], ["a", "b"], ["b", "c"], [3, 2]),
     (
         Date("2024-01-01", "2024-12-31"),
@@ -83,8 +83,12 @@ def test_bounds_of_every_kind(
 
 @given(st.lists(st.integers(-30, 230), min_size=1, max_size=20), st.sampled_from(["f8", "f4", "list"]))
 def test_floats_are_read_as_they_are_written(publish: Publish, thousandths: list[int], kind: str) -> None:
-    """0.35 in an array is 35/100, as it is by itself, whatever its bits say."""
+    """0.35 in an array is 35/100, as it is by itself, whatever its bits say, and so is it refused."""
     release = publish(v=(Real(0, "0.2", step="0.01"), [f"0.{cell:02}" for cell in range(21)]))
+    if any(0 <= thousandth <= 200 and thousandth % 10 for thousandth in thousandths):
+        with pytest.raises(InvalidParameter, match="high of v must hold multiples of the step"):
+            release.counts(v=(None, np.array(thousandths) / 1000))
+        thousandths = [thousandth // 10 * 10 for thousandth in thousandths]
     bounds = [thousandth / 1000 for thousandth in thousandths]
     array = [*bounds, None] if kind == "list" else np.array(bounds, kind)
 
@@ -144,3 +148,23 @@ def test_a_column_must_be_named(publish: Publish) -> None:
         release.counts()
     with pytest.raises(InvalidParameter, match=r"^column must be one of 'v', got 'w'"):
         release.counts(w=([1], [2]))
+
+
+@pytest.mark.parametrize(
+    ("lows", "highs", "expected"),
+    [
+        (["2024-01", "2024-02"], ["2024-01", "2024"], [2, 2]),
+        (np.array(["2024-01-02", "2024-02-01"], "M8[D]"), datetime.date(2024, 2, 1), [2, 1]),
+        (np.array(["2024-01", "NaT"], "M8[M]"), np.array(["2024-01", "2024-02"], "M8[M]"), [2, 4]),
+        (np.array(["2024-01-01T12", "2024-01-01T13"], "M8[ns]"), None, [4, 3]),
+        ([datetime.date(2024, 1, 2), None], None, [3, 4]),
+    ],
+)
+def test_periods_in_arrays(publish: Publish, lows: object, highs: object, expected: list[float]) -> None:
+    """Days, months and years mean all of their slots at either end, in arrays of any kind."""
+    hours = [f"2024-0{month}-0{day}T12:00" for month in (1, 2) for day in (1, 2)]
+    release = publish(v=(Timestamp("2024-01-01", "2024-12-31T23:00", "1h"), hours))
+
+    assert release.counts(v=(lows, highs)).values.tolist() == pytest.approx(expected)
+    with pytest.raises(InvalidParameter, match="low of v must be the beginning of a slot of 1h"):
+        release.counts(v=(["2024-01-01T12:30"], None))

@@ -270,3 +270,97 @@ def without_bars(shown: Any) -> Any:
     if isinstance(shown, dict):
         return {key: without_bars(value) for key, value in shown.items() if key not in ("half", "small")}
     return list(map(without_bars, shown)) if isinstance(shown, list) else shown
+
+
+GROUPED: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "count",
+        {"by": ["town"], "order": "count desc", "limit": 2},
+        "count by town order by count desc limit 2",
+    ),
+    (
+        "count",
+        {"by": ["month(seen)"], "where": "seen >= 2024-02"},
+        "count by month(seen) where seen >= 2024-02",
+    ),
+    ("count", {"by": ["town", "bins(age, 4)"]}, "count by town, bins(age, 4)"),
+    ("quantile", {"by": ["town"], "column": "age"}, "median of age by town"),
+    ("mean", {"by": ["town"], "column": "salary"}, "mean of salary by town"),
+    ("sum", {"by": ["town"], "column": "salary"}, "sum of salary by town"),
+]
+
+
+@pytest.mark.parametrize(("kind", "asked", "text"), GROUPED)
+def test_groups_are_those_of_the_release(
+    client: Client, release: Release, kind: str, asked: dict[str, Any], text: str
+) -> None:
+    """By an address, by a body and as text; with beta the record is that of the command line."""
+    runner = QueryRunner(release=release, confidence=0.95, beta=0.1)
+    expected: Any = to_plain(runner.answer(parse_question(text)))
+
+    for answer in (
+        client.get(f"/releases/people/{kind}_by", **asked, beta=0.1),
+        client.post(f"/releases/people/{kind}_by", json={**asked, "beta": 0.1}),
+        client.get("/releases/people/ask", q=text, beta=0.1),
+    ):
+        shown = answer.json()
+        assert {name: shown[name] for name in expected if name != "groups"} == {
+            name: each for name, each in expected.items() if name != "groups"
+        }
+        for row, wanted in zip(shown["groups"], expected["groups"], strict=True):
+            assert {name: row[name] for name in wanted} == wanted
+
+
+def test_a_group_without_beta_is_a_count_of_a_batch(client: Client, release: Release) -> None:
+    """As it is with a single count: so many errors to either side, and never below zero."""
+    groups = client.get("/releases/people/count_by", by=["town", "bins(age, 50)"]).json()["groups"]
+    alone = client.get("/releases/people/count", where="town = Rome and age between 0 and 1").json()
+
+    assert groups[0]["key"] == ["Rome", "0 to 1"]
+    assert groups[0]["value"] == pytest.approx(alone["value"])
+    assert (groups[0]["low"], groups[0]["high"]) == pytest.approx(
+        (alone["interval"]["low"], alone["interval"]["high"])
+    )
+    assert groups[0]["half"] == pytest.approx(alone["half"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"by": ["town"], "limit": 0}, 422),
+        ({}, 422),
+        ({"by": ["week(town)"]}, 400),
+        ({"by": ["bins(salary, 2000)"]}, 400),
+        ({"by": ["town", "town"]}, 400),
+        ({"by": ["town"], "order": "age"}, 400),
+        ({"by": ["town"], "where": "salary = 0.25"}, 400),
+    ],
+)
+def test_groups_that_cannot_be_answered(client: Client, asked: dict[str, Any], status: int) -> None:
+    """Refused with the status of any wrong question."""
+    assert client.get("/releases/people/count_by", **asked).status_code == status
+
+
+def test_ends_between_two_cells_are_refused(client: Client) -> None:
+    """As text, in JSON and in batches, with the nearest that there are."""
+    for answer in (
+        client.get("/releases/people/count", where="salary between 4.1 and 4.4"),
+        client.post("/releases/people/count", json={"where": {"salary": [4.1, 4.4]}}),
+    ):
+        assert answer.status_code == 400
+        assert "pass 4.0 or 4.5" in answer.text
+    batch = client.post("/releases/people/counts", json={"where": {"salary": {"low": [4.1], "high": [4.4]}}})
+    assert batch.status_code == 400
+
+
+def test_opposites_in_json(client: Client, release: Release) -> None:
+    """`not` stands around any other condition."""
+    for where, expected in (
+        ({"town": {"not": "Rome"}}, "town != Rome"),
+        ({"town": {"not": {"in": ["Rome", "Bari"]}}}, "town not in (Rome, Bari)"),
+        ({"age": {"not": [30, 39]}}, "age not between 30 and 39"),
+        ({"age": {"not": {"is": "null"}}}, "age is not null"),
+    ):
+        shown = client.post("/releases/people/count", json={"where": where}).json()
+        assert shown["question"] == f"count where {expected}"
+        assert shown["value"] == release.count(expected).value

@@ -6,7 +6,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, final
@@ -17,16 +17,25 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from partita.answer import Answer, least_sum
 from partita.arrays import Bools, Floats, Ints, UInts, integer_array
 from partita.domain.base import Domain, Encoded, Position, Special
-from partita.domain.category import Category
+from partita.domain.calendar import locate_period
 from partita.domain.numeric import Real
+from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidData, InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import check_cell_range, rational
 from partita.public.axis.curve import Curve
-from partita.public.base import LARGEST_NUMBER, ReleaseKind, damaged, noise_scale, noisy_integers, shorten
+from partita.public.base import (
+    LARGEST_NUMBER,
+    ReleaseKind,
+    checkpoint,
+    damaged,
+    noise_scale,
+    noisy_integers,
+    shorten,
+)
 from partita.public.bounds import Run, laplace_sum_reach, laplace_variance, overlay_runs, repeated_reach
-from partita.public.conditions import Closed, OneOf, Range
+from partita.public.conditions import AllOf, Closed, Not, OneOf, Range
 
 Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
 
@@ -423,6 +432,8 @@ class Hierarchy:
 # One condition as cells.
 
 _FORMS: Final = "pass (low, high) with None for an open end, one value, a set of values, or a special cell"
+_WITHOUT_VALUE: Final = ("null", "invalid")
+"""Special cells without a known value: as in SQL, these meet neither a condition nor its opposite."""
 
 
 @final
@@ -441,18 +452,73 @@ def find_cells(domain: Domain, condition: object, *, name: str) -> CellSet:
     >>> find_cells(Integer(0, 120), Range(18, None), name="age")
     CellSet(terms=(Term(low=18, high=120, sign=1),), specials=('above',))
     """
-    if isinstance(condition, Range):
-        return _find_range(domain, condition, name)
-    if isinstance(condition, OneOf):
-        return _find_members(domain, condition.values, name)
-    if isinstance(condition, list) and isinstance(domain, Category):
-        return _find_members(domain, condition, name)
-    if isinstance(condition, tuple):
-        given = f"a tuple of {len(condition)}"
-        raise InvalidParameter(name, "must have a low and a high end", given=given, fix=_FORMS)
-    if condition is None or isinstance(condition, list):
-        raise InvalidParameter(name, "must say which values", given=condition, fix=_FORMS)
-    return _find_members(domain, [condition], name)
+    match condition:
+        case CellSet():
+            return condition
+        case Range():
+            return _find_range(domain, condition, name)
+        case OneOf(values) | list(values):
+            return _unite(domain, (find_cells(domain, each, name=name) for each in values))
+        case AllOf(conditions):
+            return intersect(domain, [find_cells(domain, each, name=name) for each in conditions])
+        case Not(opposite):
+            return _find_others(domain, opposite, name)
+        case Special():
+            return _find_special(domain, condition, name)
+        case tuple():
+            given = f"a tuple of {len(condition)}"
+            raise InvalidParameter(name, "must have a low and a high end", given=given, fix=_FORMS)
+        case None:
+            raise InvalidParameter(name, "must say which values", given=condition, fix=_FORMS)
+    return _find_value(domain, condition, name)
+
+
+def _find_others(domain: Domain, condition: object, name: str) -> CellSet:
+    """The cells of values that do not meet a condition, as in SQL: of what has no value neither do."""
+    match condition:
+        case Not(opposite):
+            return find_cells(domain, opposite, name=name)
+        case OneOf(conditions) | list(conditions):
+            others = [_find_others(domain, each, name) for each in conditions]
+            return intersect(domain, others) if others else complement(domain, CellSet())
+        case AllOf(conditions):
+            return _unite(domain, (_find_others(domain, each, name) for each in conditions))
+    found = complement(domain, find_cells(domain, condition, name=name))
+    if isinstance(condition, Special):
+        return found
+    return CellSet(found.terms, tuple(each for each in found.specials if each not in _WITHOUT_VALUE))
+
+
+def complement(domain: Domain, cells: CellSet) -> CellSet:
+    """All other cells of a column, special ones too."""
+    terms, start = [], 0
+    for low, high, _ in cells.terms:
+        if start < low:
+            terms.append(Term(start, low - 1))
+        start = high + 1
+    if start < domain.size:
+        terms.append(Term(start, domain.size - 1))
+    return CellSet(tuple(terms), tuple(each for each in domain.specials if each not in cells.specials))
+
+
+def intersect(domain: Domain, found: Sequence[CellSet]) -> CellSet:
+    """The cells that all of these have."""
+    return complement(domain, _unite(domain, (complement(domain, each) for each in found)))
+
+
+def _unite(domain: Domain, found: Iterable[CellSet]) -> CellSet:
+    """The cells that any of these has: runs that touch become one."""
+    runs, specials = list[Term](), dict[str, None]()
+    for each in found:
+        runs += each.terms
+        specials |= dict.fromkeys(each.specials)
+    terms: list[Term] = []
+    for low, high, _ in sorted(runs):
+        if terms and low <= terms[-1].high + 1:
+            terms[-1] = Term(terms[-1].low, max(terms[-1].high, high))
+        else:
+            terms.append(Term(low, high))
+    return CellSet(tuple(terms), tuple(specials))
 
 
 def _find_range(domain: Domain, wanted: Range, name: str) -> CellSet:
@@ -464,33 +530,61 @@ def _find_range(domain: Domain, wanted: Range, name: str) -> CellSet:
     return CellSet(terms, tuple(cell for cell, is_open in ends if is_open and cell in domain.specials))
 
 
-def _locate_end(domain: Domain, value: object, name: str) -> Encoded:
+class EndCells(NamedTuple):
+    """Many ends of ranges: the first and the last cell that each means; they differ for periods of time."""
+
+    first: Encoded
+    last: Encoded
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def _locate_end(domain: Domain, value: object, name: str) -> EndCells:
     """One end of a range, called `name`, as a column of one row; NULL for an open end."""
     if isinstance(value, Special):
         fix = "pass None for an open end, or ask for it alone"
         raise InvalidParameter(name, "must not be a special cell", given=str(value), fix=fix)
-    place = Position(0, Special.NULL) if value is None else domain.locate(value, name=name)
-    return Encoded(np.array([place.cell], np.uint64), np.array([place.special], np.uint8))
+    open_end = Position(0, Special.NULL)
+    return _make_ends([(open_end, open_end) if value is None else locate_value(domain, value, name=name)])
 
 
-def _find_members(domain: Domain, values: Iterable[object], name: str) -> CellSet:
-    """Any of these values, all of them within the declared bounds."""
-    members = list(values)
-    specials = dict.fromkeys(str(each) for each in members if isinstance(each, Special))
-    for special in specials:
-        rule = f"must ask for a special cell that {type(domain).__name__} columns have"
-        fix = f"choose among {', '.join(domain.specials)}"
-        check(special in domain.specials, name, rule, given=special, fix=fix)
-    cells = set()
-    for each in members:
-        if not isinstance(each, Special):
-            place = domain.locate(each, name=name)
-            _check_within(domain, place.special == Special.ORDINARY, name, each)
-            cells.add(place.cell)
-    # Runs of neighbouring cells become one range each.
-    firsts = sorted(cell for cell in cells if cell - 1 not in cells)
-    lasts = sorted(cell for cell in cells if cell + 1 not in cells)
-    return CellSet(tuple(map(Term, firsts, lasts)), tuple(specials))
+def _make_ends(found: Sequence[tuple[Position, Position]]) -> EndCells:
+    first, last = (
+        Encoded(
+            np.array([each[side].cell for each in found], np.uint64),
+            np.array([each[side].special for each in found], np.uint8),
+        )
+        for side in (0, 1)
+    )
+    return EndCells(first, last)
+
+
+def locate_value(domain: Domain, value: object, *, name: str) -> tuple[Position, Position]:
+    """The first and the last cell that a public value means; one that lies between two cells is refused.
+
+    They differ for a period such as a month, and for a day that is given for a timestamp.
+    """
+    if isinstance(domain, Date | Timestamp):
+        return locate_period(domain, value, name=name)
+    place = (domain.locate_exactly if isinstance(domain, Real) else domain.locate)(value, name=name)
+    return place, place
+
+
+def _find_special(domain: Domain, special: Special, name: str) -> CellSet:
+    rule = f"must ask for a special cell that {type(domain).__name__} columns have"
+    fix = f"choose among {', '.join(domain.specials)}"
+    check(str(special) in domain.specials, name, rule, given=str(special), fix=fix)
+    return CellSet((), (str(special),))
+
+
+def _find_value(domain: Domain, value: object, name: str) -> CellSet:
+    """One value, which lies within the declared bounds; of a period what lies within them."""
+    first, last = locate_value(domain, value, name=name)
+    there = Special.ORDINARY in (first.special, last.special) or first.special is not last.special
+    _check_within(domain, there, name, value)
+    low = first.cell if first.special is Special.ORDINARY else 0
+    return CellSet((Term(low, last.cell if last.special is Special.ORDINARY else domain.size - 1),))
 
 
 def _check_within(domain: Domain, holds: object, name: str, given: object) -> None:
@@ -535,9 +629,10 @@ def find_ranges(domain: Domain, condition: object, *, name: str) -> CellRanges:
         given, fix = f"a tuple of {len(condition)}", "pass (lows, highs), None for an open end"
         raise InvalidParameter(name, "must be arrays of lows and of highs", given=given, fix=fix)
     if not isinstance(condition, Range):
-        cells = encode_values(domain, condition, name=name)
-        _check_within(domain, (cells.special == Special.ORDINARY).all(), name, condition)
-        return _span_cells(domain, cells, cells, "both", name, condition)
+        found = encode_values(domain, condition, name=name)
+        inside = (found.first.special == Special.ORDINARY) | (found.last.special == Special.ORDINARY)
+        _check_within(domain, (inside | (found.first.special != found.last.special)).all(), name, condition)
+        return _span_cells(domain, found, found, "both", name, condition)
     low = _encode_ends(domain, condition.low, f"low of {name}")
     high = _encode_ends(domain, condition.high, f"high of {name}")
     length = len(low) if len(high) == 1 else len(high)
@@ -545,12 +640,12 @@ def find_ranges(domain: Domain, condition: object, *, name: str) -> CellRanges:
     return _span_cells(domain, low, high, condition.closed, name, "a low above its high")
 
 
-def encode_values(domain: Domain, values: object, *, name: str) -> Encoded:
+def encode_values(domain: Domain, values: object, *, name: str) -> EndCells:
     """Where each of many public values lies; none may be missing."""
-    encoded = _encode_ends(domain, values, name)
-    complete = bool((encoded.special != Special.NULL).all())
+    found = _encode_ends(domain, values, name)
+    complete = bool((found.first.special != Special.NULL).all())
     check(complete, name, "must not miss a value", given=values, fix="drop what is missing")
-    return encoded
+    return found
 
 
 def is_single(value: object) -> bool:
@@ -558,7 +653,7 @@ def is_single(value: object) -> bool:
     return isinstance(value, str | bytes) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
 
 
-def _encode_ends(domain: Domain, values: object, name: str) -> Encoded:
+def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
     if is_single(values):
         return _locate_end(domain, values, name)
     try:
@@ -566,14 +661,52 @@ def _encode_ends(domain: Domain, values: object, name: str) -> Encoded:
     except InvalidData:
         fix = "pass a flat array or a list"
         raise InvalidParameter(name, "must be one column of values", given=values, fix=fix) from None
-    if isinstance(domain, Real):
-        encoded = _round_as_decimals(domain, values, encoded)
+    if isinstance(domain, Date | Timestamp):
+        return _encode_periods(domain, values, name)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
     if bool(unreadable.any()) or _has_no_bounds(values):
         rule = f"must hold values that a column {shorten(repr(domain), 60)} can have"
         fix = "pass values as the column has them, None for an open end"
         raise InvalidParameter(name, rule, given=values, fix=fix)
-    return encoded
+    if isinstance(domain, Real):
+        encoded, between = domain.encode_exactly(values)
+        rule, fix = f"must hold multiples of the step, as the column is {domain!r}", "round them first"
+        check(not between.any(), name, rule, given=values, fix=fix)
+    return EndCells(encoded, encoded)
+
+
+def _encode_periods(domain: Date | Timestamp, values: Any, name: str) -> EndCells:
+    """EndCells of ranges of time, each distinct one located by itself; what is missing is open."""
+    listed = _list_times(values)
+    distinct: dict[object, int] = {}
+    codes = [distinct.setdefault(_plain_end(each, name), len(distinct)) for each in listed]
+    missing, found = Position(0, Special.NULL), []
+    for each in distinct:
+        checkpoint()
+        found.append((missing, missing) if each is None else locate_value(domain, each, name=name))
+    ends, rows = _make_ends(found), np.array(codes, np.int64)
+    return EndCells(ends.first.take(rows), ends.last.take(rows))
+
+
+def _list_times(values: Any) -> list[Any]:
+    """Python values: months as text like 2013-03, days as dates, and nanoseconds as text."""
+    if hasattr(values, "to_pylist"):
+        return list(values.to_pylist())
+    array = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
+    if array.dtype.kind != "M":
+        return list(array.tolist())
+    plain = np.datetime_data(array.dtype)[0] in ("W", "D", "h", "m", "s", "ms", "us")
+    texts: list[Any] = array.tolist() if plain else array.astype(str).tolist()
+    return [None if each == "NaT" else each for each in texts]
+
+
+def _plain_end(value: object, name: str) -> object:
+    """A value that can be told from others; what pandas says for a missing time is None."""
+    if isinstance(value, Special):
+        raise InvalidParameter(
+            name, "must not hold special cells", given=str(value), fix="ask for them alone"
+        )
+    return None if value is None or value != value else value
 
 
 def _has_no_bounds(values: object) -> bool:
@@ -586,38 +719,13 @@ def _has_no_bounds(values: object) -> bool:
     return array.dtype.kind == "f" and bool(np.isinf(array).any())
 
 
-def _repeat(encoded: Encoded, length: int, name: str) -> Encoded:
-    if len(encoded) == length:
-        return encoded
-    given, fix = f"{len(encoded)} and {length}", "pass arrays of one length"
-    check(len(encoded) == 1, name, "must have as many lows as highs", given=given, fix=fix)
-    return encoded.take(np.zeros(length, np.int64))
-
-
-_ROUNDINGS: Final = 8
-"""Floats within so many roundings of the middle between two cells are located one by one."""
-
-
-def _round_as_decimals(domain: Real, values: Any, encoded: Encoded) -> Encoded:
-    """The cells of bounds of a Real column, whose floats were encoded as the numbers that their bits say.
-
-    People write 0.35 for 35/100, in an array too. The two readings differ by half a unit in the last place
-    at most, so they can lie in different cells only near the middle between two.
-    """
-    column = np.array(values, object) if isinstance(values, list | tuple) else np.asarray(values)
-    if column.dtype == object:
-        floats = np.array([value if isinstance(value, float) else 0.0 for value in column])
-    else:
-        floats = column if column.dtype.kind == "f" else np.zeros(len(column))
-    floats = np.where(np.isfinite(floats), floats, 0.0)
-    quotients: NDArray[Any] = np.abs(floats) / float(domain.step)
-    from_middle = 0.5 - np.abs(quotients - np.rint(quotients))
-    near = from_middle <= _ROUNDINGS * np.finfo(floats.dtype).eps * (1 + quotients)
-    cells, special = encoded.cells.copy(), encoded.special.copy()
-    for row in np.flatnonzero(near & (special <= Special.ABOVE)).tolist():
-        place = domain.locate(column[row])
-        cells[row], special[row] = place.cell, place.special
-    return Encoded(cells, special)
+def _repeat(ends: EndCells, length: int, name: str) -> EndCells:
+    if len(ends) == length:
+        return ends
+    given, fix = f"{len(ends)} and {length}", "pass arrays of one length"
+    check(len(ends) == 1, name, "must have as many lows as highs", given=given, fix=fix)
+    rows = np.zeros(length, np.int64)
+    return EndCells(ends.first.take(rows), ends.last.take(rows))
 
 
 _LOW_SIDES: Final = np.array([0, -1, 1, 0, -2, 0], np.int8)
@@ -629,34 +737,38 @@ _DOWN: Final = np.uint64(2**64 - 1)
 
 
 def _span_cells(
-    domain: Domain, low: Encoded, high: Encoded, closed: Closed, name: str, given: object
+    domain: Domain, low: EndCells, high: EndCells, closed: Closed, name: str, given: object
 ) -> CellRanges:
     """The cells from each low end to each high end of the column `name`; an end that is NULL is open.
 
     >>> from partita.domain import Integer
     >>> ages = Integer(0, 120)
-    >>> low, high = ages.encode([-5, 30, None]), ages.encode([9, 39, 17])
+    >>> low, high = (EndCells(ends, ends) for ends in (ages.encode([-5, 30, None]), ages.encode([9, 39, 17])))
     >>> found = _span_cells(ages, low, high, "left", "age", "ages")
     >>> found.lows.tolist(), found.highs.tolist(), found.below.tolist()
     ([0, 30, 0], [8, 38, 16], [False, False, True])
     """
-    first, last = _LOW_SIDES[low.special], _HIGH_SIDES[high.special]
-    lows, highs = low.cells, np.where(last == 0, high.cells, np.uint64(domain.size - 1))
-    backwards = bool(((first > last) | ((first == 0) & (lows > highs))).any())
-    check(not backwards, name, "must go from low to high", given=given, fix="swap the two ends")
+    first, last = _LOW_SIDES[low.first.special], _HIGH_SIDES[high.last.special]
+    backwards = (first > last) | ((first == 0) & (last == 0) & (low.first.cells > high.last.cells))
+    check(not bool(backwards.any()), name, "must go from low to high", given=given, fix="swap the two ends")
+    # A period that is excluded takes all of its cells along.
+    after, before = closed in ("right", "neither"), closed in ("left", "neither")
+    starts, ends = low.last if after else low.first, high.first if before else high.last
+    first, last = _LOW_SIDES[starts.special], _HIGH_SIDES[ends.special]
+    lows, highs = starts.cells, np.where(last == 0, ends.cells, np.uint64(domain.size - 1))
     empty = (first == 1) | (last == -1)
-    if closed in ("right", "neither"):
+    if after:
         lows, empty = _move_inwards(lows, _UP, first == 0, empty, outermost=domain.size - 1)
-    if closed in ("left", "neither"):
+    if before:
         highs, empty = _move_inwards(highs, _DOWN, last == 0, empty, outermost=0)
     empty = empty | (lows > highs)
-    lows, highs = (np.where(empty, np.uint64(0), ends) for ends in (lows, highs))
+    lows, highs = (np.where(empty, np.uint64(0), each) for each in (lows, highs))
     return CellRanges(lows, highs, empty, first == -2, last == 2)
 
 
 def _move_inwards(
     cells: UInts, step: np.uint64, on_axis: Bools, empty: Bools, *, outermost: int
 ) -> tuple[UInts, Bools]:
-    """Ends that lie on the axis moved inwards by a cell; a span that had no other cell is empty."""
+    """EndCells that lie on the axis moved inwards by a cell; a span that had no other cell is empty."""
     stuck = on_axis & (cells == outermost)
     return np.where(on_axis & ~stuck, cells + step, cells), empty | stuck

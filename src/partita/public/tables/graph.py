@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, NamedTuple, Self, final
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +31,14 @@ from partita.public.tables.sides import (
     BoxSide,
     ColumnReader,
     RunProduct,
+    Runs,
     find_constrained,
     join_terms,
     whole_bins,
 )
 
 _MOST_DENSE: Final = 3  # columns whose whole table is made for many boxes; more are contracted one by one
-_MOST_TABLES: Final = 2048  # tables of the model that stay in memory
+_MOST_KEPT: Final = 2048  # tables of the model, and sides of boxes, that stay in memory
 _CHUNK: Final = 4096  # boxes that are answered together
 FIXED: Final = 2**10
 """Counts of the model are stored in units of one over this."""
@@ -109,7 +111,13 @@ class TableGraphRelease(BoxRelease):
         """The signed sum of the terms as one linear question."""
         products = join_terms(check_terms(terms, self.axes), [axis.width for axis in self.axes])
         found = [self._answer(each) if each.sign > 0 else -self._answer(each) for each in products]
-        return found[0] if len(found) == 1 else Answer.together(found) if found else Answer.exact(0.0)
+        if len(found) < 2:
+            return found[0] if found else Answer.exact(0.0)
+        together = Answer.together(found)
+        if any(each.sign < 0 for each in products):
+            return together
+        # What the model misses may go one way in all parts of a union: then their errors add up.
+        return replace(together, spread=lambda: math.fsum(each.error for each in found))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
@@ -184,12 +192,12 @@ class TableGraphRelease(BoxRelease):
 
     def _answer(self, product: RunProduct) -> Answer:
         """How many rows lie in some runs of every column that is asked for."""
-        sides = {column: self.readers[column].side(runs) for column, runs in product.runs.items()}
+        sides = {column: self._side(column, runs) for column, runs in product.runs.items()}
         if not sides:
             return self.rows
         if len(sides) == 1:
             return next(iter(sides.values())).alone
-        value = float(self.fit.model.table((), {c: side.weights for c, side in sides.items()}))
+        value = float(self._expected({c: side.weights[None, :] for c, side in sides.items()})[0])
         least = 0.0 if all(side.positive for side in sides.values()) else -np.inf
         return Answer(
             value,
@@ -228,14 +236,38 @@ class TableGraphRelease(BoxRelease):
         if not all(side.positive for side in sides.values()):
             return -self._most_rows(beta), self._most_rows(beta)
         part = beta / 2 / (len(sides) + 1)
-        ends = [side.alone.bounds(part) for side in sides.values()]
+        ends = [self._side_bounds(column, runs, part) for column, runs in product.runs.items()]
         least = sum(max(0.0, low) for low, _ in ends) - (len(sides) - 1) * self._most_rows(part)
         alone = max(0.0, least), min(high for _, high in ends)
         return bound_box(self.fit, product.runs, alone, beta / 2)
 
+    def _side(self, column: int, runs: Runs) -> BoxSide:
+        """The side of some runs. Groups of rows have few sides and many boxes, so sides stay in memory."""
+        return _remember(self._sides, (column, runs), lambda: self.readers[column].side(runs))
+
+    def _side_bounds(self, column: int, runs: Runs, beta: float) -> tuple[float, float]:
+        """Guaranteed bounds on the rows of a side."""
+        return _remember(
+            self._bounds_of_sides,
+            (column, runs, beta),
+            lambda: self._side(column, runs).alone.bounds(beta),
+        )
+
     def _most_rows(self, beta: float) -> float:
         """No more rows are there, except with probability beta."""
-        return self.rows.bounds(beta)[1]
+        return _remember(self._bounds_of_rows, beta, lambda: self.rows.bounds(beta))[1]
+
+    @cached_property
+    def _sides(self) -> dict[tuple[int, Runs], BoxSide]:
+        return {}
+
+    @cached_property
+    def _bounds_of_sides(self) -> dict[tuple[int, Runs, float], tuple[float, float]]:
+        return {}
+
+    @cached_property
+    def _bounds_of_rows(self) -> dict[float, tuple[float, float]]:
+        return {}
 
     def _by_columns(self, low: Corners, high: Corners) -> Iterator[tuple[Columns, NDArray[np.intp]]]:
         """The rows of boxes that constrain the same columns, some at a time."""
@@ -294,11 +326,7 @@ class TableGraphRelease(BoxRelease):
 
     def _table(self, columns: Columns) -> Floats:
         """The model's table of few columns; those that were made stay in memory, up to a number."""
-        if columns not in self._tables:
-            if len(self._tables) >= _MOST_TABLES:
-                self._tables.clear()
-            self._tables[columns] = self.fit.model.table(columns)
-        return self._tables[columns]
+        return _remember(self._tables, columns, lambda: self.fit.model.table(columns))
 
     @cached_property
     def _tables(self) -> dict[Columns, Floats]:
@@ -327,3 +355,17 @@ class TableGraphRelease(BoxRelease):
         from partita.public.tables.file import read_graph
 
         return cls(**read_graph(parts), guarantee=guarantee)
+
+
+Key = TypeVar("Key", bound=Hashable)
+Made = TypeVar("Made")
+
+
+def _remember(known: dict[Key, Made], key: Key, make: Callable[[], Made]) -> Made:
+    """What was made for a key; a full memory begins anew."""
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[key] = found = make()
+    return found

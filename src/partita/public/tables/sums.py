@@ -106,6 +106,8 @@ class TableSums:
         """Everything that can be said about the rows in some boxes that do not overlap."""
         widths = [axis.width for axis in self.graph.axes]
         products = join_terms(terms, widths)
+        rule, fix = "must not join conditions on several columns with `or` here", "ask for each part, and add"
+        check(len(products) <= 1, "where", rule, given=f"{len(products)} parts", fix=fix)
         asked = products[0].runs if products else {}
         runs = asked.get(self.number, ((0, widths[self.number] - 1, 1),))
         low, high = self._covered_within(runs)

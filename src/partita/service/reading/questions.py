@@ -9,6 +9,7 @@ same question to the release. In JSON a condition is
     {"low": 30, "high": 40, "closed": "left"}   a range that says which of its ends belong to it
     {"in": ["Rome", "Bari"]}                    any of these values
     {"is": "null"}                              a special cell
+    {"not": "Rome"}                             what does not meet one of these
 
 Numbers mean what they are written as, within the precision of JSON; a number as text is exact.
 """
@@ -31,8 +32,9 @@ from starlette.datastructures import QueryParams
 from partita.domain.base import Special
 from partita.errors import check
 from partita.numbers import check_probability, rational
-from partita.public.conditions import Closed, OneOf, Range
-from partita.public.grammar import parse_question, parse_where
+from partita.public.conditions import Closed, Either, Not, OneOf, Range, Where
+from partita.public.grammar import parse_key, parse_order, parse_question, parse_where
+from partita.public.keys import MOST_KEYS, check_keys
 from partita.public.questions import (
     COUNT,
     KINDS,
@@ -47,6 +49,7 @@ from partita.public.records import (
     ANSWERS,
     BoundsValue,
     Cell,
+    GroupedResult,
     Measure,
     Number,
     QuantileValue,
@@ -57,7 +60,7 @@ from partita.public.records import (
     basis_record,
 )
 from partita.public.release import Release
-from partita.public.views import View
+from partita.public.views import View, is_fixed
 from partita.service.reading.catalogue import (
     ERRORS,
     JSON,
@@ -70,7 +73,7 @@ from partita.service.reading.catalogue import (
     Replies,
     encode_json,
 )
-from partita.service.reading.work import WorkEstimate, check_work
+from partita.service.reading.work import WorkEstimate, check_work, number_of_groups
 from partita.service.settings import Limits
 
 Value: TypeAlias = int | str
@@ -201,6 +204,36 @@ class BoundsAnswer(StrictModel):
     domain: dict[str, str]
 
 
+class Group(StrictModel):
+    """A group of rows: its name for each key, and its value with an interval."""
+
+    key: list[Value | None] = Field(
+        examples=[["Rome", "2013-03"]], description="null for rows without a value"
+    )
+    value: Value | float | None = Field(examples=[11999.5], description="null where it is not determinable")
+    error: float | None = Field(default=None, description=_ERROR)
+    low: Value | float | None
+    high: Value | float | None
+    basis: Basis = None
+    half: float | None = None
+    small: bool | None = None
+
+
+class GroupsAnswer(StrictModel):
+    """A statistic by groups of rows."""
+
+    question: str = Field(examples=["count by dest, month(when) order by count desc limit 10"])
+    by: list[str] = Field(examples=[["dest", "month(when)"]], description="the keys")
+    statistic: str
+    confidence: float
+    number: int = Field(description="how many groups there are, shown or not")
+    ranking: str | None = Field(
+        default=None, description="which neighbours in the order cannot be told apart"
+    )
+    about: str | None = Field(default=None, description="which rows are in no group")
+    groups: list[Group]
+
+
 class AnyAnswer(BaseModel):
     """An answer with other entries."""
 
@@ -215,6 +248,7 @@ _MODELS: Final[Mapping[type[Result], type[BaseModel]]] = {
     QuantileValue: QuantileAnswer,
     Measure: NumberAnswer,
     BoundsValue: BoundsAnswer,
+    GroupedResult: GroupsAnswer,
 }
 _CELLS: Final[Mapping[Cell, Any]] = {
     Cell.VALUE: Value,
@@ -279,13 +313,19 @@ Pair: TypeAlias = Annotated[
         min_length=2, max_length=2, description="from a value to another, both included; null is an open end"
     ),
 ]
-JsonCondition: TypeAlias = JsonValue | Pair | Between | Members | Beside
+
+
+class Opposite(StrictModel):
+    """What does not meet a condition; a row without a value meets neither that nor its opposite."""
+
+    condition: JsonValue | Pair | Between | Members | Beside = Field(alias="not", examples=["Rome"])
+
+
+JsonCondition: TypeAlias = JsonValue | Pair | Between | Members | Beside | Opposite
 AnyWhere: TypeAlias = str | dict[str, JsonCondition]
 
 
-def parse_any_conditions(
-    where: AnyWhere, half_spaces: list[HalfSpaceText] | None = None
-) -> dict[str, object]:
+def parse_any_conditions(where: AnyWhere, half_spaces: list[HalfSpaceText] | None = None) -> Where:
     """Conditions from text or from JSON; a half-space, which only text may have, goes in the list, if any."""
     if isinstance(where, str):
         return parse_where(where, half_spaces) if where.strip() else {}
@@ -302,6 +342,8 @@ def _condition(cell: JsonCondition) -> object:
             return OneOf(tuple(map(_to_text, values)))
         case Beside(cell=special):
             return Special.named(special)
+        case Opposite(condition=condition):
+            return Not(_condition(condition))
         case _:
             return _to_text(cell)
 
@@ -322,6 +364,9 @@ _TYPES: Final[Mapping[Type, Any]] = {
     Type.BINS: Annotated[int, Field(ge=1, le=2**20)],
     Type.VALUES: Annotated[list[JsonValue], Field(max_length=4096)],
     Type.CONDITIONS: AnyWhere,
+    Type.KEYS: Annotated[list[_Column], Field(min_length=1, max_length=MOST_KEYS)],
+    Type.ORDER: Annotated[str, Field(max_length=1000)] | None,
+    Type.LIMIT: Annotated[int, Field(ge=1, le=2**20)] | None,
 }
 """Parameters in the body of a request; in an address, conditions are text."""
 
@@ -412,6 +457,10 @@ def _argument(kind: QuestionKind, parameter: Parameter, given: Any) -> dict[str,
             return {parameter.name: rational(given, parameter.name)}
         case Type.VALUES:
             return {parameter.name: tuple(map(_to_text, given))}
+        case Type.KEYS:
+            return {parameter.name: check_keys(map(parse_key, given))}
+        case Type.ORDER if given is not None:
+            return {parameter.name: parse_order(given)}
         case Type.CONDITIONS:
             found: list[HalfSpaceText] = []
             shapes = [each.name for each in kind.having(Type.HALF_SPACE)]
@@ -531,6 +580,9 @@ class Answerer:
 
     def _check(self, release: Release, question: Question) -> None:
         self.check_points(math.prod(each for each in question.having(Type.BINS) if each is not None))
+        if question.kind.having(Type.KEYS):
+            number, limit = number_of_groups(release, question), question.having(Type.LIMIT)[0]
+            self.check_points(number if limit is None else min(number, limit), "limit")
         for each in question.kind.having(Type.VALUES):
             self.check_points(len(question[each.name]), each.name)
         if question.kind.result is ANSWERS and release.queries is not None:
@@ -558,7 +610,8 @@ def _is_plain(question: Question) -> bool:
     """Whether this is a count of ranges and single values only, which batches of counts have, too."""
     if question.kind is not COUNT or question["half_space"] is not None or not question["where"]:
         return False
-    return not any(isinstance(each, OneOf | Special) for each in question["where"].values())
+    where = question["where"]
+    return not (isinstance(where, Either) or any(is_fixed(each) for each in where.values()))
 
 
 def _column(question: Question, bars: Bars) -> set[str]:

@@ -21,7 +21,7 @@ from partita.answer import Answers
 from partita.domain.base import Domain, Special
 from partita.errors import check
 from partita.lazy import cached_property
-from partita.public.conditions import OneOf, Range, Where
+from partita.public.conditions import Either, OneOf, Range, Where
 from partita.public.questions import COUNT, write_conditions
 from partita.public.records import Record, to_plain
 from partita.public.release import Release
@@ -76,13 +76,23 @@ def snippets(name: str, where: Where, *, origin: str) -> Record:
 
 
 def _python(name: str, where: Where) -> str:
+    head = f"import partita as pt\n\nrelease = pt.load({name + SUFFIX!r})\n"
+    if isinstance(where, Either) or not all(map(_is_plain, where.values())):
+        return f"{head}print(release.count({write_conditions(where)!r}))"
     asked = ", ".join(f"{column!r}: {_cell(cell)}" for column, cell in where.items())
     ranges = {column: each for column, each in where.items() if isinstance(each, Range)}
     ends = {column: each.closed for column, each in ranges.items() if each.closed != "both"}
     arguments = [f"{{{asked}}}"] if where else []
     arguments += [f"closed={ends!r}"] if ends else []
     call = f"release.count({', '.join(arguments)})"
-    return f"import partita as pt\n\nrelease = pt.load({name + SUFFIX!r})\nprint({call})"
+    return f"{head}print({call})"
+
+
+def _is_plain(cell: object) -> bool:
+    """Whether Python has a short form for it."""
+    if isinstance(cell, OneOf):
+        return all(isinstance(each, str) for each in cell.values)
+    return isinstance(cell, Range | Special | str)
 
 
 def _cell(cell: object) -> str:
@@ -344,7 +354,10 @@ class ChartRequest(Bars):
         axes = [ChartAxis.of(release, self.x, (self.low, self.high), bins)]
         if self.y is not None:
             axes.append(ChartAxis.of(release, self.y, (self.y_low, self.y_high), bins))
-        return ChartView(release, axes, parse_any_conditions(self.where), self, answerer)
+        where, fix = parse_any_conditions(self.where), "draw one of the parts"
+        joined, rule = isinstance(where, Either), "must not join conditions on several columns with `or` here"
+        check(not joined, "where", rule, given=self.where, fix=fix)
+        return ChartView(release, axes, where, self, answerer)
 
 
 class AxisAnswer(StrictModel):

@@ -30,15 +30,17 @@ from partita.lazy import cached_property
 from partita.public.base import Stop, Stopped, run_stoppable
 from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.boxes.viewed_boxes import ViewedBoxesRelease
-from partita.public.conditions import OneOf, Where
+from partita.public.conditions import AllOf, Either, Not, OneOf, Where, is_compound
 from partita.public.file_entries import form_of
+from partita.public.groups import find_groups
+from partita.public.keys import GroupKey
 from partita.public.questions import Question, Type
-from partita.public.records import ANSWERS, QuantileValue, Summary, TableResult
+from partita.public.records import ANSWERS, GroupedResult, QuantileValue, Summary, TableResult
 from partita.public.release import Release, find_sum_view
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView
-from partita.public.views import View, count_boxes
+from partita.public.views import MOST_BOXES, View, count_boxes
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.settings import Limits
@@ -74,6 +76,7 @@ _QUERY: Final = 20  # each answer to a published query
 _VALUE: Final = 5  # each made-up value: synthesize
 _PAIR: Final = 1_200  # the dependence of two columns; 1,150 in a table of 8 columns, 350 to 550 in one of 24
 
+_GROUP: Final = 5  # each group that is made, whether it is shown or not
 _TWENTIETHS: Final = 20  # values of a cdf that names none
 _BINS: Final = 12  # bins of a histogram that names no number
 
@@ -120,6 +123,8 @@ class WorkEstimate:
         for shape in question.having(Type.HALF_SPACE):
             if shape is not None:
                 return self._region(shape.weights, wheres[0])
+        if isinstance(result, GroupedResult):
+            return self._groups(question, wheres, columns, beta=beta)
         if isinstance(result, Summary):
             return self._summary(columns[0], wheres[0])
         if isinstance(result, QuantileValue):
@@ -129,6 +134,39 @@ class WorkEstimate:
         # Several counts together are linear questions, with guaranteed bounds or without.
         linear = beta or len(wheres) > 1
         return sum(self.count(where, beta=linear, more=tuple(columns)) for where in wheres)
+
+    def _groups(self, question: Question, wheres: list[Where], columns: list[str], *, beta: bool) -> int:
+        """The work of all groups: counts together, other statistics and guaranteed bounds one by one."""
+        keys, limit = question.having(Type.KEYS)[0], question.having(Type.LIMIT)[0]
+        groups = number_of_groups(self.facts.release, question)
+        shown = groups if limit is None else min(groups, limit)
+        by = tuple(dict.fromkeys(key.column for key in keys))
+        others = {name: each for name, each in wheres[0].items() if name not in by}
+        if question.kind.name != "count_by":
+            where = {**others, **dict.fromkeys(by, ""), **(wheres[1] if len(wheres) > 1 else {})}
+            return groups * self._of_one(question.kind.name.removesuffix("_by"), columns, where)
+        view = self._view(by, others)
+        pieces = groups if isinstance(view, View) else groups * self._pieces(keys)
+        ranked = (_ANSWER + self.facts.numbers(view) // _ANSWER_NUMBERS) * (shown + 1)
+        in_order = question.having(Type.ORDER)[0] is not None
+        work = self.rows(by, others, pieces) + _GROUP * groups
+        return work + ranked * ((2 if beta else 0) + in_order)
+
+    def _of_one(self, statistic: str, columns: list[str], where: Where) -> int:
+        """The work of the statistic of one group."""
+        if statistic == "quantile":
+            return self.quantile(columns[0], where, beta=False)
+        if statistic == "share":
+            return 3 * self.count(where)
+        return self._summary(columns[0], where)
+
+    def _pieces(self, keys: Iterable[GroupKey]) -> int:
+        """Of how many ranges a group is made up, on average: those of a weekday lie all over the column."""
+        found = 1
+        for key in keys:
+            groups = find_groups(self.facts.release.domain_of(key.column), key)
+            found *= -(-sum(len(cells.terms) + len(cells.specials) for _, cells in groups) // len(groups))
+        return found
 
     def _table(self, question: Question, table: TableResult, columns: list[str], where: Where) -> int:
         if table is ANSWERS:
@@ -156,7 +194,7 @@ class WorkEstimate:
         """The work of one count, with `beta` as one linear question; `more` are columns asked for besides."""
         if not where and not more:
             return _ANSWER
-        if not beta and not any(isinstance(asked, OneOf) for asked in where.values()):
+        if not beta and not isinstance(where, Either) and not any(map(is_compound, where.values())):
             return self.rows(more, where, 1)
         view = self._view(more, where)
         boxes, numbers = self._boxes(view, where), self.facts.numbers(view)
@@ -210,9 +248,34 @@ class WorkEstimate:
 
     def _number(self, declared: Mapping[str, Domain], where: Where) -> int:
         """How many boxes there are. A range is one; only sets of values make up more, and multiply."""
-        sets = {column: asked for column, asked in where.items() if isinstance(asked, OneOf)}
-        most = math.prod(len(set(asked.values)) for asked in sets.values())
+        if isinstance(where, Either):
+            return MOST_BOXES if self.at_most else count_boxes(declared, where)
+        sets = {column: asked for column, asked in where.items() if is_compound(asked)}
+        most = math.prod(map(most_runs, sets.values()))
         return most if self.at_most or most <= 1 else count_boxes(declared, sets)
+
+
+def most_runs(condition: object) -> int:
+    """The largest number of ranges that a condition can mean.
+
+    >>> most_runs(OneOf(("1", "2", "2"))), most_runs(Not(OneOf(("1", "3"))))
+    (2, 3)
+    """
+    match condition:
+        case OneOf(values):
+            plain = {each for each in values if isinstance(each, str)}
+            return len(plain) + sum(most_runs(each) for each in values if not isinstance(each, str))
+        case AllOf(conditions):
+            return sum(map(most_runs, conditions))
+        case Not(opposite):
+            return most_runs(opposite) + 1
+    return 1
+
+
+def number_of_groups(release: Release, question: Question) -> int:
+    """How many groups a question has, before conditions on their columns take some away."""
+    keys = question.having(Type.KEYS)[0]
+    return math.prod(len(find_groups(release.domain_of(key.column), key)) for key in keys)
 
 
 def zero_if_refused(predict: Callable[[], int]) -> int:
