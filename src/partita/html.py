@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from statistics import NormalDist
 from types import ModuleType
 from typing import Final, TypeAlias, final
 
@@ -76,15 +77,103 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value + 0.0:.4g}"
 
 
-def plus_minus(value: float, error: float) -> str:
-    """A number and its standard error.
+def round_to(value: float, half: float) -> str:
+    """A number with the digits that an interval of this half-width supports, and whole up to a thousand.
 
-    >>> plus_minus(13077.2, 754.12), plus_minus(0.21234, 0.02748)
-    ('13,077 ± 754', '0.2123 ± 0.0275')
+    >>> round_to(25366.87, 279.53), round_to(0.21234, 0.0539), round_to(26_123_456, 2_812_333)
+    ('25,367', '0.212', '26,120,000')
+    >>> round_to(1234.567, 0), round_to(math.nan, 1)
+    ('1,234.57', 'not determinable')
     """
-    if math.isnan(value):
+    if not math.isfinite(value) or not math.isfinite(half):
         return number(value)
-    return f"{number(value)} ± {f'{error:.3g}' if error < 100 else number(round(error))}"
+    if half <= 0:
+        return f"{value + 0.0:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.6g}"
+    places = math.floor(math.log10(half)) - 1  # of the second digit of the half-width
+    return _at_places(value, places - 1 if places > 0 else places)
+
+
+def margin(half: float) -> str:
+    """The half-width of a 95% interval: two digits.
+
+    >>> margin(279.53), margin(8.349), margin(0.0539), margin(0.0), margin(math.inf)
+    ('280', '8.3', '0.054', '0', '∞')
+    """
+    if half <= 0 or not math.isfinite(half):
+        return number(half)
+    places = math.floor(math.log10(float(f"{half:.1e}"))) - 1
+    return _at_places(half, places)
+
+
+def plus_minus(value: float, half: float) -> str:
+    """A number and the half-width of its 95% interval, which is what ± means everywhere.
+
+    >>> plus_minus(25366.87, 279.53), plus_minus(0.21234, 0.0539)
+    ('25,367 ± 280', '0.212 ± 0.054')
+    """
+    return number(value) if math.isnan(value) else f"{round_to(value, half)} ± {margin(half)}"
+
+
+NORMAL_95: Final = NormalDist().inv_cdf(0.975)
+"""So many standard errors are the half-width of a 95% interval of the normal model."""
+
+
+def with_margin(value: float, error: float) -> tuple[str, str]:
+    """A number of a table, and what stands behind its ±: the half-width of the normal 95% interval.
+
+    >>> with_margin(25366.87, 142.6)
+    ('25,367', '280')
+    """
+    shown, _, half = plus_minus(value, NORMAL_95 * error).partition(" ± ")
+    return shown, half
+
+
+def half_width(value: float, interval: tuple[float, float]) -> float | None:
+    """The half-width of an interval around a value; None if its sides differ by more than a twentieth.
+
+    >>> half_width(10.0, (6.0, 14.0)), half_width(2.0, (0.0, 6.0))
+    (4.0, None)
+    """
+    low, high = value - interval[0], interval[1] - value
+    half = max(low, high)
+    return half if math.isfinite(half) and half - min(low, high) <= half / 20 else None
+
+
+def with_interval(value: float, interval: tuple[float, float]) -> str:
+    """A number with its 95% interval: as ± its half-width, or with both ends where the sides differ.
+
+    >>> with_interval(25366.87, (25087.3, 25646.4)), with_interval(5.2, (0.0, 24.81))
+    ('25,367 ± 280', '5 (0 .. 25)')
+    """
+    half = half_width(value, interval)
+    if half is not None:
+        return plus_minus(value, half)
+    return number(value) if math.isnan(value) else f"{round_within(value, interval)} ({ends(interval)})"
+
+
+def round_within(value: float, interval: tuple[float, float]) -> str:
+    """A number with the digits that its interval supports."""
+    return round_to(value, (interval[1] - interval[0]) / 2)
+
+
+def ends(interval: tuple[float, float], between: str = " .. ") -> str:
+    """Both ends of an interval, with the digits that it supports.
+
+    >>> ends((0.21234, 0.25439)), ends((0.0, math.inf))
+    ('0.212 .. 0.254', '0 .. ∞')
+    """
+    return between.join(round_within(end, interval) for end in interval)
+
+
+def _at_places(value: float, places: int) -> str:
+    """A number rounded to a power of ten.
+
+    >>> _at_places(1234.567, -1), _at_places(1284.567, 2)
+    ('1,234.6', '1,300')
+    """
+    if abs(value) >= 1e15 or places < -12:
+        return f"{value:.3g}"
+    return f"{round(value, -places) + 0.0:,.{max(0, -places)}f}"
 
 
 def span(ends: tuple[object, object]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, NoReturn, cast, final, overload
@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, cast, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer, Answers
+from partita.answer import LEAST_VARIANCE, Answer, Answers, divide
 from partita.arrays import UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -34,6 +34,7 @@ from partita.public.dependence import Dependence, find_dependence
 from partita.public.file_entries import Published, join_views
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.questions import QUARTILES
+from partita.public.readings import QuestionRows, ReleaseReading
 from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
@@ -41,6 +42,7 @@ from partita.public.results import (
     Cdf,
     Heat,
     Quantile,
+    Quantiles,
     cdf,
     check_bin_numbers,
     even_bins,
@@ -161,9 +163,10 @@ class Release:
         """
         if isinstance(region, HalfSpace | Polygon):
             conditions = parse_conditions(where, columns, closed)
-            return self._find_region_view(region, conditions).within(region, conditions)
+            found = self._find_region_view(region, conditions).within(region, conditions)
+            return found.read_from((1.0, ReleaseReading(self, lambda: found.error)))
         conditions = parse_conditions(where, columns | self._column_region(region), closed)
-        return self._find_view(*conditions).count(conditions) if conditions else self._total
+        return self._count(conditions) if conditions else self._total
 
     def counts(self, /, where: Where | None = None, *, closed: Ends = "both", **columns: object) -> Answers:
         """The counts of many ranges or boxes: `counts(age=([0, 18], [17, 64]), salary=(50_000, None))`.
@@ -174,7 +177,9 @@ class Release:
         a set of values or a special cell of one of several columns goes with all, too.
         """
         conditions = parse_conditions(where, columns, closed)
-        return self._find_view(*conditions).counts(conditions)
+        found = self._find_view(*conditions).counts(conditions)
+        rows = QuestionRows(conditions, len(found))
+        return replace(found, each=lambda row: self._count(rows(row)), name="count", keys=rows.keys)
 
     def difference(self, first: Where, second: Where, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
@@ -184,9 +189,10 @@ class Release:
         added = parse_conditions(first, {}, closed, beside=second)
         taken = parse_conditions(second, {}, closed, beside=first)
         one, other = self._find_view(*added), self._find_view(*taken)
+        readings = (1.0, self._read(one, added)), (-1.0, self._read(other, taken))
         if one is other:
-            return one.difference(added, taken)
-        return one.count(added) + -other.count(taken)
+            return one.difference(added, taken).read_from(*readings)
+        return Answer.together([one.count(added), -other.count(taken)]).read_from(*readings)
 
     def slice(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -213,7 +219,8 @@ class Release:
         counts rise evenly. Conditions on other columns say which rows are counted:
         `cdf("salary", [20_000, 50_000], age=(30, 39))`.
         """
-        return cdf(self.slice(column, where, closed=closed, **columns), values)
+        conditions = parse_conditions(where, columns, closed)
+        return cdf(self.slice(column, conditions), values, self._counting(conditions))
 
     @overload
     def quantile(
@@ -237,7 +244,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> list[Quantile | SelectedQuantile]: ...
+    ) -> Quantiles: ...
 
     def quantile(
         self,
@@ -248,7 +255,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> Quantile | SelectedQuantile | list[Quantile | SelectedQuantile]:
+    ) -> Quantile | SelectedQuantile | Quantiles:
         """The least value that at least a share q of the rows on the axis do not exceed; one q or many.
 
         Conditions on other columns say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`. Of a
@@ -260,9 +267,9 @@ class Release:
                 check_no_conditions(parse_conditions(where, columns, closed), column)
                 if is_single(q):
                     return selected.quantile(q)
-                return [selected.quantile(each) for each in cast(Iterable[object], q)]
+                return Quantiles(selected.quantile(each) for each in cast(Iterable[object], q))
         line = self.slice(column, where, closed=closed, **columns)
-        return quantiles(line, [q])[0] if is_single(q) else [*quantiles(line, cast(Iterable[object], q))]
+        return quantiles(line, [q])[0] if is_single(q) else quantiles(line, cast(Iterable[object], q))
 
     @overload
     def histogram(
@@ -305,13 +312,13 @@ class Release:
         Where the bins lie follows from the domains alone. Of two columns, `bins` is one number for both, or
         a pair. Conditions on other columns say which rows are counted.
         """
-        if not isinstance(second, str):
-            line = self.slice(column, where, closed=closed, **columns)
-            return make_bins(line, bins if second is None else second)
         conditions = parse_conditions(where, columns, closed)
+        if not isinstance(second, str):
+            line = self.slice(column, conditions)
+            return make_bins(line, bins if second is None else second).read(self._counting(conditions))
         view = self._find_view(column, second, *conditions)
         _check_distinct((column, second), conditions)
-        return make_heat(view, (column, second), bins, conditions)
+        return make_heat(view, (column, second), bins, conditions).read(self._counting(conditions))
 
     def sum(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -323,7 +330,8 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(TOTAL, column)
-        return self._find_sums(column, conditions, unless="means").sum(conditions)
+        found = self._find_sums(column, conditions, unless="means").sum(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def mean(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -334,7 +342,8 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(MEAN, column)
-        return self._find_sums(column, conditions, unless="totals").mean(conditions)
+        found = self._find_sums(column, conditions, unless="totals").mean(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -342,7 +351,8 @@ class Release:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(VARIANCE, column)
-        return self._find_sums(column, conditions, unless="totals").variance(conditions)
+        found = self._find_sums(column, conditions, unless="totals").variance(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def std(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -350,7 +360,8 @@ class Release:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(VARIANCE, column)
-        return self._find_sums(column, conditions, unless="totals").std(conditions)
+        found = self._find_sums(column, conditions, unless="totals").std(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def share(
         self,
@@ -360,16 +371,26 @@ class Release:
         among: Where | None = None,
         closed: Ends = "both",
         **columns: object,
-    ) -> Share:
-        """The share of the rows that meet conditions, for a release that was made for it by `pt.share`.
+    ) -> Share | Answer:
+        """The share of the rows that meet conditions, from 0 to 1.
 
-        `among` says of which groups, where the share is by a column: `share(delay=(15, None), among={"dest":
-        "Rome"})`. Without it the share is that of all rows.
+        `among` says of which rows: `share(delay=(15, None), among={"dest": "Rome"})`. Without it the share is
+        that of all rows. A release that was made for shares by `pt.share` answers these; any other one
+        divides two counts of one view, with the covariance of both. A share that may be one of no rows is not
+        determinable.
         """
         conditions = parse_conditions(where, columns, closed, beside=among)
         groups = parse_conditions(among, {}, closed, beside=conditions)
         with self._explain_wants():
-            return find_share(self.wanted, conditions, groups)
+            if self.wants or not self.views:
+                found = find_share(self.wanted, conditions, groups)
+                return replace(found, readings=((1.0, ReleaseReading(self, lambda: found.error)),))
+        both = [column for column in conditions if column in groups]
+        rule, fix = "must name other columns than the conditions do", "ask for the share of a part of them"
+        check(not both, "among", rule, given=_join(both), fix=fix)
+        view = self._find_view(*conditions, *groups)
+        met, rows = (self._count(each, view) for each in ({**groups, **conditions}, groups))
+        return divide(met, rows, most=1.0)
 
     def bounds(self, column: str, /, without: object = None) -> ReleasedBounds:
         """Values between which all rows lie but for a share, for a release that was made for it.
@@ -394,11 +415,13 @@ class Release:
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
-        return self._queries.answers.answers()
+        found = self._queries.answers.answers()
+        return replace(found, each=self.answer, name="answer", keys=lambda: {"query": self.labels()})
 
     def answer(self, index: int) -> Answer:
         """The answer to one of the queries that were published."""
-        return self._queries.answer(integer(index, "index", low=0, high=len(self._queries) - 1))
+        found = self._queries.answer(integer(index, "index", low=0, high=len(self._queries) - 1))
+        return found.read_from((1.0, ReleaseReading(self, lambda: found.error)))
 
     def labels(self) -> list[str]:
         """Every query that was published as text, in the order of the answers."""
@@ -491,6 +514,10 @@ class Release:
             heat_figure(heat, dataset=dataset) if interactive else plot_heat(heat, axes=axes, dataset=dataset)
         )
 
+    def is_same(self, other: Release) -> bool:
+        """Whether both hold the same noise: they are one release, or copies of one file."""
+        return self is other or self._fingerprint == other._fingerprint
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a file, whole or not at all."""
         from partita.public.file import save
@@ -514,6 +541,27 @@ class Release:
         fix = 'publish with queries=, for example queries="ranges(age) * value(salary)"'
         with self._explain_wants():
             raise InvalidParameter("queries", rule, given="no queries", fix=fix)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        """The checksum of its file."""
+        from partita.public.file import Stored
+
+        return str(Stored.of(self).spec["checksum"])
+
+    def _count(self, conditions: Where, view: ScaledView | None = None) -> Answer:
+        """A count that knows what it was read from."""
+        chosen = view or self._find_view(*conditions)
+        return chosen.count(conditions).read_from((1.0, self._read(chosen, conditions)))
+
+    def _counting(self, conditions: Where) -> Callable[[Where], Answer]:
+        """Counts the rows that also meet other conditions."""
+        return lambda also: self._count({**conditions, **also})
+
+    def _read(self, view: ScaledView, conditions: Where) -> ReleaseReading:
+        return ReleaseReading(
+            self, lambda: view.count(conditions).error, view, self._scaled.index(view), conditions
+        )
 
     def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
@@ -569,7 +617,14 @@ class Release:
                 return self.sums[0].total
         with self._explain_wants():
             self._check_counts()
-        return total(self.views)
+        return total(self.views).read_from(*self._total_readings)
+
+    @property
+    def _total_readings(self) -> Iterator[tuple[float, ReleaseReading]]:
+        """The totals of all views, weighed as `total` does."""
+        precise = [1.0 / max(view.total.error**2, LEAST_VARIANCE) for view in self.views]
+        for view, each in zip(self._scaled, precise, strict=True):
+            yield each / sum(precise), self._read(view, {})
 
     def _column_region(self, condition: object) -> dict[str, object]:
         """The condition on a column that is called region, if there is one."""

@@ -176,7 +176,7 @@ def test_heat_maps_are_drawn(people: Release, pyplot: Any) -> None:
     assert axes.get_title(loc="left") == "people, epsilon 1/2"
     assert [text.get_text() for text in axes.get_yticklabels()] == ["Rome", "Bari", "Pisa"]
     assert axes.get_xlim() == (-0.5, 120.5)
-    assert bar == f"rows in each field, to a standard error of {heat.errors}"
+    assert bar == f"rows in each field, ± {heat.margins} (95%)"
 
 
 def test_an_empty_heat_map_is_pale(together: Publish, pyplot: Any) -> None:
