@@ -35,6 +35,7 @@ from partita.public.file_entries import Published, join_views
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.questions import QUARTILES
 from partita.public.readings import QuestionRows, ReleaseReading
+from partita.public.regression import JointMoments, RegressionLine, check_numbers
 from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
@@ -427,6 +428,40 @@ class Release:
         """Every query that was published as text, in the order of the answers."""
         return [self._queries.label(index) for index in range(len(self._queries))]
 
+    def correlation(
+        self,
+        column: str,
+        second: str,
+        /,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Answer:
+        """How two columns of numbers go together: Pearson's correlation, from -1 to 1.
+
+        It is over the rows that have a number in both. Columns must have been released together. Its interval
+        is a model, and holds the noise and what bins hide; nothing is guaranteed. If noise hides how the rows
+        are spread, it is not determinable.
+        """
+        return self._joint(column, second, parse_conditions(where, columns, closed)).correlation()
+
+    def regression(
+        self,
+        column: str,
+        by: str,
+        /,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> RegressionLine:
+        """The line that tells a column of numbers best `by` another: its slope and its intercept.
+
+        Errors are those of `correlation`: `regression("salary", "age").slope` is in salary for each year.
+        """
+        return self._joint(by, column, parse_conditions(where, columns, closed)).line()
+
     @property
     def table(self) -> BoxView | None:
         """The view with a model of all its columns, if there is one; of several the one of most columns."""
@@ -568,6 +603,13 @@ class Release:
         with self._explain_wants():
             self._check_counts()
             return find_view(self._scaled, columns)
+
+    def _joint(self, first: str, second: str, conditions: Where) -> JointMoments:
+        """Two columns of numbers together."""
+        view = self._find_view(first, second, *conditions)
+        _check_distinct((first, second), conditions)
+        check_numbers(view.together, (first, second))
+        return JointMoments(view, (first, second), conditions)
 
     def _find_sums(self, column: object, keys: Iterable[str], *, unless: str) -> SumView | TableSumView:
         """The view of sums that answers about a column by these keys; one of another statistic, if any."""
