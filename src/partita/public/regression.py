@@ -33,7 +33,7 @@ from partita.public.views import Along, BoxView, ManyBoxes, ScaledView, find_box
 
 _FINE: Final = 64  # bins of a column for moments: more hide less, and take more time
 _COARSE: Final = 6  # groups of bins of a column whose noise is looked up pair by pair: 666 questions in all
-_GROUPS: Final = 16  # parts of the rows inside of which nothing is known about both columns together
+_PARTS: Final = 4, 16  # the least and the largest number of parts in which nothing is known of both columns
 _MOST_HIDDEN: Final = 0.5  # where they hide more of the covariance, nothing is known
 
 _CLEAR_ENDS: Final = 2.0  # standard errors: cells at an end of a column that hold fewer rows are left out
@@ -85,16 +85,20 @@ class RegressionLine(Tabular):
 
 
 class _Bins(NamedTuple):
-    """Bins of a column: the first and the last cell of each, and the mean and the variance of its values."""
+    """Bins of a column: the first and the last cell of each, and the mean and the variance of its values.
+
+    `beyond` is the share of the rows before the first and behind the last.
+    """
 
     lows: UInts
     highs: UInts
     means: Floats
     variances: Floats
+    beyond: float
 
 
 class _Moments(NamedTuple):
-    """Of both columns: rows, means, and variances: of all, of the bins' means, and of those of sixteenths.
+    """Of both columns: rows, means, and variances: of all, of the bins' means, and of those of a few parts.
 
     `covariance` is that of the bins' means.
     """
@@ -113,7 +117,7 @@ class _Moments(NamedTuple):
 
     @property
     def hidden(self) -> float:
-        """The part of the covariance that lies inside of sixteenths of the rows, then."""
+        """The share of the covariance that lies inside of those parts, then."""
         return 1.0 - float((self.apart / self.variances).prod())
 
 
@@ -122,9 +126,10 @@ class _Moments(NamedTuple):
 class JointMoments:
     """What the rows with a number in both columns tell about them together.
 
-    In a bin the columns are taken to go together as bins do. A release knows less of small cells than of large
-    ones, so intervals hold that they go together not at all in each sixteenth of the rows, or twice as much.
-    Where a model told the counts, its misses may all go one way: then errors are added up.
+    In a bin the columns are taken to go together as bins do. A release knows less of small cells than of
+    large ones, so intervals hold that the columns go together not at all inside of a few equal parts of the
+    rows, or twice as much. These parts are sixteenths, or twice what noise hides at the ends. Where a
+    model told the counts, its misses may all go one way: then errors are added up.
     """
 
     view: ScaledView
@@ -176,7 +181,8 @@ class JointMoments:
             limits[0],
             self._basis,
             likely=likely,
-            note=f"{self._about}; the interval holds what sixteenths of the rows hide; nothing is guaranteed",
+            note=f"{self._about}; the interval holds what parts of 1/{self._parts} of them hide, "
+            "and is no guarantee",
         )
 
     def _unknown(self, low: float, high: float) -> Answer:
@@ -216,7 +222,16 @@ class JointMoments:
         lows = np.concatenate([np.array([first], np.uint64), highs[:-1] + np.uint64(1)])
         means, variances = _spread_in(curve, lows, highs)
         start, step = _to_line(line.domain)
-        return _Bins(lows, highs, start + step * means, step**2 * variances)
+        ends = np.array([last, max(first, 1) - 1], np.uint64)
+        upto, before = (curve.upto(ends) / max(curve.total, 1e-9)).tolist()
+        beyond = 1.0 - upto + (before if first else 0.0)
+        return _Bins(lows, highs, start + step * means, step**2 * variances, beyond)
+
+    @property
+    def _parts(self) -> int:
+        """Into how many parts rows are divided for what is hidden inside of them."""
+        least, most = _PARTS
+        return max(least, min(most, int(0.5 / max(1e-9, sum(side.beyond for side in self._bins)))))
 
     def _find_covered(self, axis: Along) -> tuple[int, int]:
         """The cells without both ends in which noise hides whether there are rows at all."""
@@ -254,7 +269,7 @@ class JointMoments:
             [share @ (side.means - mean) ** 2 for (side, share), mean in zip(sides, means, strict=True)]
         )
         within = np.array([share @ side.variances for side, share in sides])
-        apart = [_spread_of(side.means, share) for side, share in sides]
+        apart = [_spread_of(side.means, share, self._parts) for side, share in sides]
         covariance = float((x.means - means[0]) @ shares @ (y.means - means[1]))
         return _Moments(rows, means, between + within, between, np.array(apart), covariance)
 
@@ -366,9 +381,9 @@ class JointMoments:
         return find_boxes(self._together.declared, self.where)
 
 
-def _spread_of(means: Floats, shares: Floats) -> float:
+def _spread_of(means: Floats, shares: Floats, parts: int) -> float:
     """The variance of the means of groups of neighbouring bins."""
-    starts = [each[0] for each in np.array_split(np.arange(means.size), min(means.size, _GROUPS))]
+    starts = [each[0] for each in np.array_split(np.arange(means.size), min(means.size, parts))]
     whole = np.maximum(np.add.reduceat(shares, starts), 1e-300)
     grouped = np.add.reduceat(shares * means, starts) / whole
     return float(whole @ (grouped - shares @ means) ** 2)
