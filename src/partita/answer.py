@@ -6,14 +6,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
+from numbers import Number
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.arrays import Floats
+from partita.errors import check
 from partita.frames import Tabular
 from partita.html import card, ends, grid, shortlist, span, whisker, with_interval, with_margin
 from partita.lazy import cached_property
@@ -71,6 +72,11 @@ class NoisyNumber(Tabular):
         def readings(self) -> Readings:
             """What the number was made of; empty if that is not known."""
 
+    @property
+    def determinable(self) -> bool:
+        """Whether there is a value."""
+        return not math.isnan(self.value)
+
     @abstractmethod
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold with about this confidence."""
@@ -114,7 +120,7 @@ class NoisyNumber(Tabular):
         return _scale(self, -1.0)
 
     def __mul__(self, factor: float) -> Answer:
-        return _scale(self, float(factor)) if isinstance(factor, Real) else NotImplemented
+        return _scale(self, float(factor)) if _is_number(factor) else NotImplemented
 
     def __rmul__(self, factor: float) -> Answer:
         return self * factor
@@ -122,10 +128,13 @@ class NoisyNumber(Tabular):
     def __truediv__(self, other: NoisyNumber | float) -> Answer:
         if isinstance(other, NoisyNumber):
             return divide(self, other)
-        return _scale(self, 1.0 / float(other)) if isinstance(other, Real) else NotImplemented
+        if not _is_number(other):
+            return NotImplemented
+        check(other != 0, "divisor", "must not be zero", given=other, fix="divide by another number")
+        return _scale(self, 1.0 / float(other))
 
     def __rtruediv__(self, other: float) -> Answer:
-        return divide(Answer.exact(float(other)), self) if isinstance(other, Real) else NotImplemented
+        return divide(Answer.exact(float(other)), self) if _is_number(other) else NotImplemented
 
     def sides(self, confidence: float) -> tuple[float, float]:
         """How far an interval reaches below the value and above it."""
@@ -468,12 +477,17 @@ def correlation(one: NoisyNumber, other: NoisyNumber) -> float | None:
     return min(1.0, max(-1.0, sum_ / errors))
 
 
+def _is_number(given: object) -> TypeGuard[float]:
+    """Whether it is a number without noise: of Python, of NumPy, a fraction or a decimal."""
+    return isinstance(given, Number) and not isinstance(given, complex)
+
+
 def _combine(one: NoisyNumber, sign: float, other: object) -> Answer:
     """A number, and another one added or taken away."""
-    if isinstance(other, Real):
+    if _is_number(other):
         return _shift(one, sign * float(other))
     if not isinstance(other, NoisyNumber):
-        return NotImplemented  # type: ignore[return-value]
+        return NotImplemented
     return _add(one, other if sign > 0 else _scale(other, -1.0), difference=sign < 0)
 
 

@@ -87,7 +87,8 @@ def test_numbers_move_and_stretch_answers() -> None:
     assert (-3 * one).error == 6.0
     assert (one / 2).worst() == (0.0, 14.0)
     assert (1 - one / 20).readings[0][0] == pytest.approx(-1 / 20)
-    assert sum([one, one]).error == pytest.approx(4.0)
+    assert sum([one, one], Answer.exact(0.0)).error == pytest.approx(4.0)
+    assert isinstance(sum([one, one]), Answer)
 
 
 def test_guaranteed_bounds_hold_together() -> None:

@@ -334,7 +334,7 @@ def _describe_frequencies(
     estimate = collected.estimate()
     low, high = estimate.interval(confidence)
     order = (-estimate.values).argsort(kind="stable")[:top] if top else range(len(estimate))
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "cell": int(cell),
             "label": collected.question.label(int(cell)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
@@ -52,7 +53,7 @@ class ReleaseReading:
         if self.number != other.number:
             return 0.0
         apart = self.view.difference(self.where, other.where).error ** 2
-        most = (self.variance * other.variance) ** 0.5
+        most = math.sqrt(self.variance * other.variance)
         return min(most, max(-most, (self.variance + other.variance - apart) / 2))
 
     def difference(self, other: Reading) -> Answer | None:

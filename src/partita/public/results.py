@@ -344,7 +344,7 @@ class Heat(Tabular):
         (one, other), shape = self.columns, self.counts.values.shape
 
         def each(number: int) -> Answer:
-            places = np.unravel_index(number, shape)
+            places = divmod(number, shape[1])
             return count(
                 {
                     column: Range(self.lows[side][place], self.highs[side][place])

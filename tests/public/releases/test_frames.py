@@ -13,10 +13,11 @@ import pytest
 
 import partita as pt
 from partita.answer import Answers
+from partita.domain import Domain
 from partita.frames import Tabular, split_specials
 from partita.public.release import Release
 
-SCHEMA = {
+SCHEMA: dict[str, Domain] = {
     "age": pt.Integer(0, 99),
     "pay": pt.Integer(0, 2**20 - 1),
     "town": pt.Category(["Rome", "Bari", "Oslo"]),

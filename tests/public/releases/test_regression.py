@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.domain import Integer, Real
+from partita.domain import Domain, Integer, Real
 from partita.public.release import Release
 from tests.public.releases.conftest import Publish
 
@@ -18,7 +18,11 @@ def _published(epsilon: object, mechanism: str = "auto", number: int = 20_000) -
     draw = np.random.default_rng(3)
     age = draw.integers(18, 90, number)
     pay = np.clip(20_000 + 300 * age + draw.normal(0, 8_000, number), 0, 2**17 - 1).astype(int)
-    schema = {"age": pt.Integer(0, 120), "pay": pt.Integer(0, 2**17 - 1), "town": pt.Category(["a", "b"])}
+    schema: dict[str, Domain] = {
+        "age": pt.Integer(0, 120),
+        "pay": pt.Integer(0, 2**17 - 1),
+        "town": pt.Category(["a", "b"]),
+    }
     rows = {"age": age, "pay": pay, "town": draw.choice(["a", "b"], number)}
     views = None if mechanism == "graph" else [("age", "pay"), ("town",)]
     return pt.publish(rows, schema, epsilon=epsilon, views=views, mechanism=mechanism), (age, pay)
@@ -55,7 +59,11 @@ def test_too_few_rows_say_nothing() -> None:
 def test_columns_are_two_different_ones_of_numbers_released_together() -> None:
     """Labels have no mean, a column does not go with itself, and views must have both."""
     rows = {"a": [1, 2], "b": [1, 2], "town": ["x", "y"]}
-    schema = {"a": pt.Integer(0, 9), "b": pt.Integer(0, 9), "town": pt.Category(["x", "y"])}
+    schema: dict[str, Domain] = {
+        "a": pt.Integer(0, 9),
+        "b": pt.Integer(0, 9),
+        "town": pt.Category(["x", "y"]),
+    }
     release = pt.publish(rows, schema, epsilon=1, views=[("a", "town"), ("b",)])
 
     with pytest.raises(pt.InvalidParameter, match="must be a column of numbers: a Category has no mean"):
