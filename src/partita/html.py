@@ -19,9 +19,11 @@ _FAINT: Final = "rgba(128, 128, 128, 0.25)"
 _BOX: Final = f"display: inline-block; border: 1px solid {_FAINT}; border-radius: 6px; padding: 8px 14px"
 _TABLE: Final = "border-collapse: collapse; border: none; margin: 4px 0; font-size: 0.95em"
 _CELL: Final = "padding: 2px 14px 2px 0; text-align: {}; vertical-align: top; border: none"
+_MOST_ROWS: Final = 24  # rows of a table that is shown whole
 _EACH_END: Final = 5  # rows at each end of a long table
 _WIDE, _HIGH, _INSET = 240.0, 28.0, 6.0
 _DARKEST: Final = 0.75
+_NOTHING: Final = 1e-9  # half-widths of intervals: less is printed as none
 _SQUARE: Final = 20  # pixels from a cell of a matrix to the next; a name is written in one line of it
 
 
@@ -53,12 +55,12 @@ def grid(heads: Sequence[str], rows: Iterable[Row], *, left: int = 1, note: str 
 
 
 def shortlist(length: int, row: Callable[[int], Row]) -> list[Row]:
-    """All rows of a short table; of a long one the first and the last five, with dots between.
+    """All rows of a table of up to 24; of a longer one the first and the last five, with dots between.
 
     >>> [first for first, *_ in shortlist(30, lambda n: [n])]
     [0, 1, 2, 3, 4, '...', 25, 26, 27, 28, 29]
     """
-    if length <= 2 * _EACH_END:
+    if length <= _MOST_ROWS:
         return list(map(row, range(length)))
     first, last = map(row, range(_EACH_END)), list(map(row, range(length - _EACH_END, length)))
     return [*first, ["..."] * len(last[0]), *last]
@@ -87,7 +89,7 @@ def round_to(value: float, half: float) -> str:
     """
     if not math.isfinite(value) or not math.isfinite(half):
         return number(value)
-    if half <= 0:
+    if half < _NOTHING:
         return f"{value + 0.0:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.6g}"
     places = math.floor(math.log10(half)) - 1  # of the second digit of the half-width
     return _at_places(value, places - 1 if places > 0 else places)
@@ -96,11 +98,11 @@ def round_to(value: float, half: float) -> str:
 def margin(half: float) -> str:
     """The half-width of a 95% interval: two digits.
 
-    >>> margin(279.53), margin(8.349), margin(0.0539), margin(0.0), margin(math.inf)
+    >>> margin(279.53), margin(8.349), margin(0.0539), margin(1e-30), margin(math.inf)
     ('280', '8.3', '0.054', '0', '∞')
     """
-    if half <= 0 or not math.isfinite(half):
-        return number(half)
+    if half < _NOTHING or not math.isfinite(half):
+        return number(half if half > _NOTHING else 0.0)
     places = math.floor(math.log10(float(f"{half:.1e}"))) - 1
     return _at_places(half, places)
 
@@ -136,7 +138,8 @@ def half_width(value: float, interval: tuple[float, float]) -> float | None:
     """
     low, high = value - interval[0], interval[1] - value
     half = max(low, high)
-    return half if math.isfinite(half) and half - min(low, high) <= half / 20 else None
+    apart = half - min(low, high)
+    return half if math.isfinite(half) and (apart <= half / 20 or half < _NOTHING) else None
 
 
 def with_interval(value: float, interval: tuple[float, float]) -> str:
@@ -151,18 +154,18 @@ def with_interval(value: float, interval: tuple[float, float]) -> str:
     return number(value) if math.isnan(value) else f"{round_within(value, interval)} ({ends(interval)})"
 
 
-def round_within(value: float, interval: tuple[float, float]) -> str:
-    """A number with the digits that its interval supports."""
-    return round_to(value, (interval[1] - interval[0]) / 2)
+def round_within(value: float, interval: tuple[float, float], error: float = math.inf) -> str:
+    """A number with the digits that its interval supports, or its standard error where that is smaller."""
+    return round_to(value, min((interval[1] - interval[0]) / 2, NORMAL_95 * error))
 
 
-def ends(interval: tuple[float, float], between: str = " .. ") -> str:
-    """Both ends of an interval, with the digits that it supports.
+def ends(interval: tuple[float, float], between: str = " .. ", error: float = math.inf) -> str:
+    """Both ends of an interval, with the digits that it supports, or a standard error.
 
-    >>> ends((0.21234, 0.25439)), ends((0.0, math.inf))
-    ('0.212 .. 0.254', '0 .. ∞')
+    >>> ends((0.21234, 0.25439)), ends((0.0, math.inf)), ends((253_656, 16_490_125), error=200.0)
+    ('0.212 .. 0.254', '0 .. ∞', '253,656 .. 16,490,125')
     """
-    return between.join(round_within(end, interval) for end in interval)
+    return between.join(round_within(end, interval, error) for end in interval)
 
 
 def _at_places(value: float, places: int) -> str:

@@ -53,7 +53,7 @@ def test_answers_are_numbers() -> None:
 @pytest.mark.parametrize("work", [add, sub, mul, truediv])
 def test_answers_go_with_numbers_and_answers_only(work: Callable[[Any, Any], object]) -> None:
     """Text is neither, and a product of two answers is not offered."""
-    with pytest.raises(TypeError, match="unsupported operand"):
+    with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
         work(_answer(), "3")
     with pytest.raises(TypeError, match="unsupported operand"):
         mul(_answer(), _answer())

@@ -88,7 +88,7 @@ class Number(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line."""
-        line = record["question"], *_shown(record), *map(_ends_text, _both(record))
+        line = record["question"], *_shown(record), *_ends_text(record)
         return Text([line], basis=record.get("basis", ""))
 
 
@@ -104,8 +104,8 @@ class Summary(Result):
         """A value in units of its column, and what it covers; or that there is none."""
         interval, worst = _both(record)
         heads = (*line_heads(interval["confidence"], worst["beta"]), "covers")
-        bars = map(_ends_text, (interval, worst))
-        return Text([(record["question"], *_shown(record), *bars, record["covers"]["text"])], heads)
+        line = record["question"], *_shown(record), *_ends_text(record), record["covers"]["text"]
+        return Text([line], heads)
 
 
 @final
@@ -119,7 +119,7 @@ class Measure(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line, or that there is no value."""
-        line = record["question"], *_shown(record), *map(_ends_text, _both(record))
+        line = record["question"], *_shown(record), *_ends_text(record)
         return Text([line], basis=record.get("basis", ""))
 
 
@@ -271,11 +271,12 @@ def _shown(record: Shown) -> Line:
     if math.isnan(value):
         return "not determinable", ""
     half = half_width(value, interval)
-    return round_within(value, interval), "" if half is None else margin(half)
+    return round_within(value, interval, record["error"]), "" if half is None else margin(half)
 
 
-def _ends_text(bars: Shown) -> str:
-    return ends((bars["low"], bars["high"]))
+def _ends_text(record: Shown) -> Iterable[str]:
+    """Both bars of a number, with the digits that its error supports."""
+    return (ends((bars["low"], bars["high"]), error=record["error"]) for bars in _both(record))
 
 
 def _with_margin(row: Shown) -> Line:

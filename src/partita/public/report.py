@@ -343,7 +343,7 @@ def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
     if not counts:
         return f"Special cells of {column} were not counted."
     cells = (f"{name} {with_interval(each.value, each.interval())}" for name, each in counts.items())
-    return f"Special cells of {column}, with 95% intervals: {', '.join(cells)}."
+    return f"Special cells of {column}: {', '.join(cells)} (95% intervals)."
 
 
 def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:

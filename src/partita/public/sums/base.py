@@ -192,9 +192,10 @@ class SumAnswer(NoisyNumber):
             return with_interval(self.value, self.interval())
         (low, high), assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
         if low <= 0.0 <= high and self.hidden[0] == 0.0:
-            return f"below {round_within(high, (low, high))}{assumed}"
-        least = f"at least {round_within(low, (low, high))}; " if self.hidden[0] == 0.0 else ""
-        return f"{least}{round_within(self.value, (low, high))} ({ends((low, high))}){assumed}"
+            return f"below {round_within(high, (low, high), self.error)}{assumed}"
+        least = f"at least {round_within(low, (low, high), self.error)}; " if self.hidden[0] == 0.0 else ""
+        value = round_within(self.value, (low, high), self.error)
+        return f"{least}{value} ({ends((low, high), error=self.error)}){assumed}"
 
     def __repr__(self) -> str:
         if self.covers.thinning or self.hidden != (0.0, 0.0):
@@ -297,7 +298,8 @@ class Ratio(NoisyNumber):
             return f"not determinable, covers {self.covers}"
         if self.hidden != (0.0, 0.0, 0.0):
             likely, assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
-            return f"{round_within(self.value, likely)} ({ends(likely)}){assumed}, covers {self.covers}"
+            value = round_within(self.value, likely, self.error)
+            return f"{value} ({ends(likely, error=self.error)}){assumed}, covers {self.covers}"
         return f"{with_interval(self.value, self.interval())}, covers {self.covers}"
 
     def __repr__(self) -> str:
