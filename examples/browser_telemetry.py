@@ -68,10 +68,8 @@ low, high = estimate.interval(0.95)
 found = [each.cell for each in estimate.heavy_hitters(top=8)]
 print(f"{'page':>5}  {'share':>7}  {'± 95%':>7}  {'95% interval':^16}  {'(truth)':>7}")
 for cell in found:
-    bars = f"{low[cell]:.4f} to {high[cell]:.4f}"
-    print(
-        f"{cell:>5}  {estimate.values[cell]:>7.4f}  {1.96 * estimate.error[cell]:>7.4f}  {bars}  {truth[cell]:>7.4f}"
-    )
+    half, bars = 1.96 * estimate.error[cell], f"{low[cell]:.4f} to {high[cell]:.4f}"
+    print(f"{cell:>5}  {estimate.values[cell]:>7.4f}  {half:>7.4f}  {bars}  {truth[cell]:>7.4f}")
 print("all of these are held by somebody, but for a chance of 5%")
 told.check("the share of page 0", float(truth[0]), estimate[0].worst(SURE))
 

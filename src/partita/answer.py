@@ -487,7 +487,7 @@ def _combine(one: NoisyNumber, sign: float, other: object) -> Answer:
     if _is_number(other):
         return _shift(one, sign * float(other))
     if not isinstance(other, NoisyNumber):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     return _add(one, other if sign > 0 else _scale(other, -1.0), difference=sign < 0)
 
 

@@ -342,7 +342,9 @@ def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
     """What is in the special cells of a column, each with an error of its own."""
     if not counts:
         return f"Special cells of {column} were not counted."
-    cells = (f"{name} {with_interval(each.value, each.interval())}" for name, each in counts.items())
+    cells = (
+        f"{name} {with_interval(max(0.0, each.value), each.interval())}" for name, each in counts.items()
+    )
     return f"Special cells of {column}: {', '.join(cells)} (95% intervals)."
 
 

@@ -163,6 +163,13 @@ def test_quantiles_sums_and_lines_are_tables(release: Release) -> None:
     assert [row["term"] for row in release.regression("pay", "age").to_dicts()] == ["slope", "intercept"]
 
 
+def test_dependence_is_a_table_of_pairs(table: Release) -> None:
+    """A row for each pair of columns, the strongest first."""
+    found = table.dependence()
+
+    assert [tuple(row.values()) for row in found.to_dicts()] == [tuple(pair) for pair in found.pairs]
+
+
 def test_answers_can_be_read_one_by_one(release: Release) -> None:
     """An entry of many counts is an answer like any other."""
     many = release.counts(age=([20, 40], [39, 59]))
