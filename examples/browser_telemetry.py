@@ -66,12 +66,10 @@ estimate = counted.estimate()
 truth = np.bincount(home, minlength=PAGES) / BROWSERS
 low, high = estimate.interval(0.95)
 found = [each.cell for each in estimate.heavy_hitters(top=8)]
-print(f"{'page':>5}  {'share':>7}  {'± error':>7}  {'95% interval':^16}  {'(truth)':>7}")
+print(f"{'page':>5}  {'share':>7}  {'± 95%':>7}  {'95% interval':^16}  {'(truth)':>7}")
 for cell in found:
-    bars = f"{low[cell]:.4f} to {high[cell]:.4f}"
-    print(
-        f"{cell:>5}  {estimate.values[cell]:>7.4f}  {estimate.error[cell]:>7.4f}  {bars}  {truth[cell]:>7.4f}"
-    )
+    half, bars = 1.96 * estimate.error[cell], f"{low[cell]:.4f} to {high[cell]:.4f}"
+    print(f"{cell:>5}  {estimate.values[cell]:>7.4f}  {half:>7.4f}  {bars}  {truth[cell]:>7.4f}")
 print("all of these are held by somebody, but for a chance of 5%")
 told.check("the share of page 0", float(truth[0]), estimate[0].worst(SURE))
 
@@ -97,7 +95,9 @@ halves = np.array_split(made_up.permutation(BROWSERS), 2)
 asked = start.aggregator()
 asked.add_many(start.randomize_many(seconds[halves[0]]))
 mean = asked.estimate()
-print(f"mean seconds to start: {mean.value:.3f} ± {mean.error:.3f}   (truth {seconds[halves[0]].mean():.3f})")
+print(
+    f"mean seconds to start: {mean:.3f} ± {1.96 * mean.error:.3f}   (truth {seconds[halves[0]].mean():.3f})"
+)
 told.check("the mean seconds to start of those asked", float(seconds[halves[0]].mean()), mean.worst(SURE))
 
 tenths = np.minimum(10 * seconds[halves[1]], 99).astype(np.int64)

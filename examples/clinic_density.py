@@ -64,7 +64,7 @@ for quarter in range(1, QUARTERS + 1):
     visits.update_many(after)
     published.append([visits.release(name) for name in NAMES])
     truths.append(true_answers(after if quarter == 2 else ids))
-    answers = [f"{each.value:.3f} ± {each.error:.3f}" for each in published[-1]]
+    answers = [f"{each:.3f} ± {1.96 * each.error:.3f}" for each in published[-1]]
     print(f"quarter {quarter}   {'   '.join(answers)}")
     print("  in truth  " + "           ".join(f"{truth:.3f}" for truth in truths[-1]))
 for place, name in enumerate(NAMES):
@@ -121,7 +121,7 @@ for axes, field in ((left, came), (right, bits)):
     axes.set_xticks([])
     axes.set_yticks([])
 told.picture("seized", figure)
-print(f"published all the same: {share.value:.2f} ± {share.error:.2f} came   (truth {came.mean():.2f})")
+print(f"published all the same: {share:.2f} ± {1.96 * share.error:.2f} came   (truth {came.mean():.2f})")
 told.check("the fraction of the ward that came", float(came.mean()), share.worst(SURE))
 
 # %% How much a bit may say about its person: the posterior, for every prior, and the bound of the promise.

@@ -191,11 +191,11 @@ def ask_a_dozen(release: pt.Release, table: pa.Table) -> None:
             within(age, 50, 64) & within(salary, 0, 19_999_99),
         ),
     ]
-    print(f"{'':<27} {'answer':>8} {'± error':>8}   {'95% interval':^19}   {'guaranteed':^19} {'(truth)':>8}")
+    print(f"{'':<27} {'answer':>8} {'± 95%':>8}   {'95% interval':^19}   {'guaranteed':^19} {'(truth)':>8}")
     for label, where, truth in asked:
         answer = release.count(where)
         bars = f"{pair(answer.interval(0.95))}   {pair(answer.worst(0.05))}"
-        print(f"{label:<27} {answer.value:>8,.0f} {answer.error:>8,.1f}   {bars} {int(truth.sum()):>8,}")
+        print(f"{label:<27} {answer:>8,.0f} {1.96 * answer.error:>8,.1f}   {bars} {int(truth.sum()):>8,}")
     say(
         "The interval is a calibrated model; each guaranteed bound fails with probability 5% at most, "
         "whatever the data. The truth can be shown only because the people are made up: never print it "
@@ -209,7 +209,7 @@ def show_more(release: pt.Release, table: pa.Table, path: Path) -> None:
     show_quantiles(release, table)
     show_bands(release)
     more = release.difference({"age": (40, 49)}, {"age": (30, 39)})
-    say(f"There are {more.value:,.0f} ± {more.error:,.1f} more people of 40 to 49 than of 30 to 39.")
+    say(f"There are {more:,.0f} ± {1.96 * more.error:,.1f} more people of 40 to 49 than of 30 to 39.")
     print()
     print("\n".join(chart(release.slice("age"), WIDTH, 12)))
     asked = ["count where age between 20 and 29", "count where age < 30 and salary > 5e6"]
@@ -245,7 +245,8 @@ def show_bands(release: pt.Release) -> None:
     for first, last in ((18, 29), (30, 39), (40, 49), (50, 64)):
         found = release.counts(age=(first, last), salary=(lows, highs))
         cells = (
-            f"{value:,.0f} ± {error:,.0f}" for value, error in zip(found.values, found.error, strict=True)
+            f"{value:,.0f} ± {1.96 * error:,.0f}"
+            for value, error in zip(found.values, found.error, strict=True)
         )
         print(f"{f'{first} to {last}':<10}", *(f"{cell:>16}" for cell in cells))
 

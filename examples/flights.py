@@ -60,11 +60,13 @@ start, end = datetime.datetime(2026, 2, 12, 10), datetime.datetime(2026, 2, 13, 
 stranded = release.count(departure=(start, end), delay=(60, None))
 within = (departure >= np.datetime64(start)) & (departure < np.datetime64("2026-02-13T14:00"))
 truth = int((within & (delay >= 60)).sum())
-print(f"an hour late or more in the storm: {stranded.value:,.0f} ± {stranded.error:,.0f}   (truth {truth:,})")
+print(
+    f"an hour late or more in the storm: {stranded:,.0f} ± {1.96 * stranded.error:,.0f}   (truth {truth:,})"
+)
 told.check("journeys an hour late or more in the storm", truth, stranded.worst(SURE))
 
 everybody = release.count(departure=(start, end))
-print(f"of {everybody.value:,.0f} ± {everybody.error:,.0f} who flew in it   (truth {within.sum():,})")
+print(f"of {everybody:,.0f} ± {1.96 * everybody.error:,.0f} who flew in it   (truth {within.sum():,})")
 told.check("journeys in the storm", int(within.sum()), everybody.worst(SURE))
 
 # %% The month, day by day: half an hour late or more. Each day is a box of the same release.

@@ -66,8 +66,8 @@ told.chapter("4. Counts")
 poor = release.count(salary=(None, 15_000))
 young = release.count(age=(16, 24), salary=(30_000, None))
 few, truth = (salary <= 15_000).sum(), ((age >= 16) & (age <= 24) & (salary >= 30_000)).sum()
-print(f"earn at most 15,000:              {poor.value:8,.0f} ± {poor.error:.0f}   (truth {few:,})")
-print(f"aged 16 to 24, at least 30,000:   {young.value:8,.0f} ± {young.error:.0f}   (truth {truth:,})")
+print(f"earn at most 15,000:              {poor:8,.0f} ± {1.96 * poor.error:.0f}   (truth {few:,})")
+print(f"aged 16 to 24, at least 30,000:   {young:8,.0f} ± {1.96 * young.error:.0f}   (truth {truth:,})")
 told.check("people who earn at most 15,000", int(few), poor.worst(SURE))
 told.check("young people with at least 30,000", int(truth), young.worst(SURE))
 
@@ -123,7 +123,7 @@ for group, each in zip(groups[::3], found[::3], strict=True):
 told.chapter("6. Sums and means")
 payroll = release.sum("salary", age=(30, 39))
 thirties = (age >= 30) & (age <= 39)
-print(f"all salaries of people in their thirties: {payroll.value:,.0f} ± {payroll.error:,.0f}")
+print(f"all salaries of people in their thirties: {payroll:,.0f} ± {1.96 * payroll.error:,.0f}")
 print(f"  (truth {salary[thirties].sum():,}; covers {payroll.covers})")
 told.check(
     "salaries of people in their thirties, as far as covered",

@@ -89,11 +89,13 @@ from partita.public.queries.language import value as value
 from partita.public.queries.language import weights as weights
 from partita.public.queries.queries import Queries as Queries
 from partita.public.queries.queries import Universe as Universe
+from partita.public.regression import RegressionLine as RegressionLine
 from partita.public.release import Release as Release
 from partita.public.results import Bins as Bins
 from partita.public.results import Cdf as Cdf
 from partita.public.results import Heat as Heat
 from partita.public.results import Quantile as Quantile
+from partita.public.results import Quantiles as Quantiles
 from partita.public.sql import SqlResult as SqlResult
 from partita.public.stream_errors import Running as Running
 from partita.public.streams import read_outputs as read_outputs

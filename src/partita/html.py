@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from statistics import NormalDist
 from types import ModuleType
 from typing import Final, TypeAlias, final
 
@@ -18,9 +19,11 @@ _FAINT: Final = "rgba(128, 128, 128, 0.25)"
 _BOX: Final = f"display: inline-block; border: 1px solid {_FAINT}; border-radius: 6px; padding: 8px 14px"
 _TABLE: Final = "border-collapse: collapse; border: none; margin: 4px 0; font-size: 0.95em"
 _CELL: Final = "padding: 2px 14px 2px 0; text-align: {}; vertical-align: top; border: none"
+_MOST_ROWS: Final = 24  # rows of a table that is shown whole
 _EACH_END: Final = 5  # rows at each end of a long table
 _WIDE, _HIGH, _INSET = 240.0, 28.0, 6.0
 _DARKEST: Final = 0.75
+_NOTHING: Final = 1e-9  # half-widths of intervals: less is printed as none
 _SQUARE: Final = 20  # pixels from a cell of a matrix to the next; a name is written in one line of it
 
 
@@ -52,12 +55,12 @@ def grid(heads: Sequence[str], rows: Iterable[Row], *, left: int = 1, note: str 
 
 
 def shortlist(length: int, row: Callable[[int], Row]) -> list[Row]:
-    """All rows of a short table; of a long one the first and the last five, with dots between.
+    """All rows of a table of up to 24; of a longer one the first and the last five, with dots between.
 
     >>> [first for first, *_ in shortlist(30, lambda n: [n])]
     [0, 1, 2, 3, 4, '...', 25, 26, 27, 28, 29]
     """
-    if length <= 2 * _EACH_END:
+    if length <= _MOST_ROWS:
         return list(map(row, range(length)))
     first, last = map(row, range(_EACH_END)), list(map(row, range(length - _EACH_END, length)))
     return [*first, ["..."] * len(last[0]), *last]
@@ -76,15 +79,104 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value + 0.0:.4g}"
 
 
-def plus_minus(value: float, error: float) -> str:
-    """A number and its standard error.
+def round_to(value: float, half: float) -> str:
+    """A number with the digits that an interval of this half-width supports, and whole up to a thousand.
 
-    >>> plus_minus(13077.2, 754.12), plus_minus(0.21234, 0.02748)
-    ('13,077 ± 754', '0.2123 ± 0.0275')
+    >>> round_to(25366.87, 279.53), round_to(0.21234, 0.0539), round_to(26_123_456, 2_812_333)
+    ('25,367', '0.212', '26,120,000')
+    >>> round_to(1234.567, 0), round_to(math.nan, 1)
+    ('1,234.57', 'not determinable')
     """
-    if math.isnan(value):
+    if not math.isfinite(value) or not math.isfinite(half):
         return number(value)
-    return f"{number(value)} ± {f'{error:.3g}' if error < 100 else number(round(error))}"
+    if half < _NOTHING:
+        return f"{value + 0.0:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.6g}"
+    places = math.floor(math.log10(half)) - 1  # of the second digit of the half-width
+    return _at_places(value, places - 1 if places > 0 else places)
+
+
+def margin(half: float) -> str:
+    """The half-width of a 95% interval: two digits.
+
+    >>> margin(279.53), margin(8.349), margin(0.0539), margin(1e-30), margin(math.inf)
+    ('280', '8.3', '0.054', '0', '∞')
+    """
+    if half < _NOTHING or not math.isfinite(half):
+        return number(half if half > _NOTHING else 0.0)
+    places = math.floor(math.log10(float(f"{half:.1e}"))) - 1
+    return _at_places(half, places)
+
+
+def plus_minus(value: float, half: float) -> str:
+    """A number and the half-width of its 95% interval, which is what ± means everywhere.
+
+    >>> plus_minus(25366.87, 279.53), plus_minus(0.21234, 0.0539)
+    ('25,367 ± 280', '0.212 ± 0.054')
+    """
+    return number(value) if math.isnan(value) else f"{round_to(value, half)} ± {margin(half)}"
+
+
+NORMAL_95: Final = NormalDist().inv_cdf(0.975)
+"""So many standard errors are the half-width of a 95% interval of the normal model."""
+
+
+def with_margin(value: float, error: float) -> tuple[str, str]:
+    """A number of a table, and what stands behind its ±: the half-width of the normal 95% interval.
+
+    >>> with_margin(25366.87, 142.6)
+    ('25,367', '280')
+    """
+    shown, _, half = plus_minus(value, NORMAL_95 * error).partition(" ± ")
+    return shown, half
+
+
+def half_width(value: float, interval: tuple[float, float]) -> float | None:
+    """The half-width of an interval around a value; None if its sides differ by more than a twentieth.
+
+    >>> half_width(10.0, (6.0, 14.0)), half_width(2.0, (0.0, 6.0))
+    (4.0, None)
+    """
+    low, high = value - interval[0], interval[1] - value
+    half = max(low, high)
+    apart = half - min(low, high)
+    return half if math.isfinite(half) and (apart <= half / 20 or half < _NOTHING) else None
+
+
+def with_interval(value: float, interval: tuple[float, float]) -> str:
+    """A number with its 95% interval: as ± its half-width, or with both ends where the sides differ.
+
+    >>> with_interval(25366.87, (25087.3, 25646.4)), with_interval(5.2, (0.0, 24.81))
+    ('25,367 ± 280', '5 (0 .. 25)')
+    """
+    half = half_width(value, interval)
+    if half is not None:
+        return plus_minus(value, half)
+    return number(value) if math.isnan(value) else f"{round_within(value, interval)} ({ends(interval)})"
+
+
+def round_within(value: float, interval: tuple[float, float], error: float = math.inf) -> str:
+    """A number with the digits that its interval supports, or its standard error where that is smaller."""
+    return round_to(value, min((interval[1] - interval[0]) / 2, NORMAL_95 * error))
+
+
+def ends(interval: tuple[float, float], between: str = " .. ", error: float = math.inf) -> str:
+    """Both ends of an interval, with the digits that it supports, or a standard error.
+
+    >>> ends((0.21234, 0.25439)), ends((0.0, math.inf)), ends((253_656, 16_490_125), error=200.0)
+    ('0.212 .. 0.254', '0 .. ∞', '253,656 .. 16,490,125')
+    """
+    return between.join(round_within(end, interval, error) for end in interval)
+
+
+def _at_places(value: float, places: int) -> str:
+    """A number rounded to a power of ten.
+
+    >>> _at_places(1234.567, -1), _at_places(1284.567, 2)
+    ('1,234.6', '1,300')
+    """
+    if abs(value) >= 1e15 or places < -12:
+        return f"{value:.3g}"
+    return f"{round(value, -places) + 0.0:,.{max(0, -places)}f}"
 
 
 def span(ends: tuple[object, object]) -> str:

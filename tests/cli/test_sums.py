@@ -153,7 +153,7 @@ def test_receipts_tell_of_the_special_cells_of_sums(run: Run, folder: Path, peop
     [beside] = [line for line in done.out.splitlines() if line.startswith("beside")]
     [summed] = record["sums"]
 
-    assert re.findall(r"(\w+) [-\d.,]+ ± ", beside) == ["below", "above", "invalid", "null"]
+    assert re.findall(r"(\w+) [-\d.,]+ (?:± |\()", beside) == ["below", "above", "invalid", "null"]
     missing = sum(wage is None for wage in TABLE["wage"])
     assert summed["specials"]["null"]["value"] == pytest.approx(missing, abs=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from operator import add, sub
+from operator import add, mul, sub, truediv
 from typing import Any
 
 import numpy as np
@@ -45,16 +45,18 @@ def test_shares_lie_strictly_between_zero_and_one(share: Any) -> None:
 
 
 def test_answers_are_numbers() -> None:
-    """An answer is a float, equal answers are equal, and text shows value and error."""
-    assert (float(_answer()), repr(_answer())) == (10.0, "Answer(10 ± 2)")
+    """An answer is a float, equal answers are equal, and text shows ± half of the 95% interval."""
+    assert (float(_answer()), repr(_answer())) == (10.0, "Answer(10.0 ± 3.9)")
     assert _answer() == Answer(10.0, lambda: 2.0, bounds=lambda beta: (0.0, 1.0))
 
 
-@pytest.mark.parametrize(("work", "other"), [(add, 3), (add, "3"), (sub, _answer()), (sub, 3)])
-def test_answers_are_added_to_answers_only(work: Callable[[Any, Any], object], other: object) -> None:
-    """A number has no error to add, and a difference depends on the noise that two answers share."""
+@pytest.mark.parametrize("work", [add, sub, mul, truediv])
+def test_answers_go_with_numbers_and_answers_only(work: Callable[[Any, Any], object]) -> None:
+    """Text is neither, and a product of two answers is not offered."""
+    with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
+        work(_answer(), "3")
     with pytest.raises(TypeError, match="unsupported operand"):
-        work(_answer(), other)
+        mul(_answer(), _answer())
 
 
 def _masses(scale: Fraction, reach: int) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -36,6 +36,8 @@ WITH_ONE_IMPORTER = {
     "partita.pan.file": "the file format of sketches",
     "partita.pan.registers": "a mechanism",
     "partita.public.file_parquet": "the bytes of a release file, without its meaning",
+    "partita.public.readings": "which noise answers share, an argument of its own beside the release",
+    "partita.public.regression": "correlation and line, an argument of their own beside the release",
     "partita.public.tables.certain": "guaranteed bounds of boxes, an argument of its own beside the model",
     "partita.public.tables.file": "how a table release is read from a file of anybody",
     "partita.public.tables.synthesis": "synthetic rows of a table, loaded if they are asked for",

@@ -92,17 +92,6 @@ def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
     return align(rows, left=left)
 
 
-def with_error(value: float, error: float) -> str:
-    """A count and its standard error.
-
-    >>> with_error(1234.5, 12.34)
-    '1,234 ± 12.3'
-    """
-    from partita.public.base import figure
-
-    return f"{figure(value)} ± {figure(error)}"
-
-
 # Commands and their arguments; a wrong argument is a usage error that says what to do.
 class CommandParser(argparse.ArgumentParser):
     """A parser of one command, to which arguments are added as their usage is written."""

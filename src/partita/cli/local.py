@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from partita.cli import common
 from partita.errors import InvalidData, InvalidParameter, SourceError, check, check_data
+from partita.html import ends, with_interval, with_margin
 from partita.local.question import KINDS
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def _describe_quantiles(collected: RangeAggregator, confidence: float) -> common
 def _describe_share(collected: RangeAggregator, between: list[str], confidence: float) -> common.Outcome:
     share = collected.estimate().frequency(*(_cell(end) for end in between))
     low, high = share.interval(confidence)
-    text = f"share {share.value:.4f} ± {share.error:.4f} ({low:.4f} to {high:.4f})"
+    text = f"share {with_interval(share.value, share.interval())}, {100 * confidence:g}%: {ends((low, high))}"
     return _describe_number(collected.n, text, share=share.value, error=share.error, low=low, high=high)
 
 
@@ -321,7 +322,8 @@ def _cell(text: str) -> int:
 def _describe_mean(collected: MeanAggregator, confidence: float) -> common.Outcome:
     answer = collected.estimate()
     low, high = answer.interval(confidence)
-    text = f"mean {answer.value:.6g} ± {answer.error:.3g} ({low:.6g} to {high:.6g})"
+    shown = with_interval(answer.value, answer.interval())
+    text = f"mean {shown}, {100 * confidence:g}%: {ends((low, high))}"
     return _describe_number(collected.n, text, mean=answer.value, error=answer.error, low=low, high=high)
 
 
@@ -332,7 +334,7 @@ def _describe_frequencies(
     estimate = collected.estimate()
     low, high = estimate.interval(confidence)
     order = (-estimate.values).argsort(kind="stable")[:top] if top else range(len(estimate))
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "cell": int(cell),
             "label": collected.question.label(int(cell)),
@@ -343,10 +345,10 @@ def _describe_frequencies(
         }
         for cell in order
     ]
-    rows = [("value", "share", "± error", "interval")]
+    rows = [("value", "share", "± 95%", f"{100 * confidence:g}% interval")]
     for each in records:
-        interval = f"{each['low']:.4f} to {each['high']:.4f}"
-        rows.append((str(each["label"]), f"{each['frequency']:.4f}", f"{each['error']:.4f}", interval))
+        share = with_margin(each["frequency"], each["error"])
+        rows.append((str(each["label"]), *share, ends((each["low"], each["high"]))))
     return common.Outcome(
         f"{common.table(rows)}\n{format_number(collected.n, 'report')}; {collected.guarantee}", records
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli import common
 from partita.errors import SourceError, check
+from partita.html import ends, with_interval
 
 if TYPE_CHECKING:
     from partita.pan.sketch import Sketch
@@ -144,9 +144,9 @@ def _release(options: common.Options) -> common.Outcome:
         answer = file.release(options.name)
         sketch = file.sketch
     low, high = answer.worst(options.beta)
-    value, error, first, last = _format_alike(answer.error, answer.value, answer.error, low, high)
     return common.Outcome.of(
-        f"{options.name}: {value} ± {error}, from {first} to {last}\n{_describe_rest(sketch, epoch)}",
+        f"{options.name}: {with_interval(answer.value, answer.interval())}, for any data "
+        f"{ends((low, high))} but for {100 * options.beta:g}%\n{_describe_rest(sketch, epoch)}",
         name=options.name,
         value=answer.value,
         error=answer.error,
@@ -158,12 +158,6 @@ def _release(options: common.Options) -> common.Outcome:
         epoch_over=sketch.epoch > epoch,
         releases_left=sketch.releases_left,
     )
-
-
-def _format_alike(error: float, *numbers: float) -> list[str]:
-    """Numbers with as many decimals as two figures of their error have."""
-    decimals = max(0, 1 - math.floor(math.log10(error))) if error > 0 else 0
-    return [f"{number:,.{decimals}f}" for number in numbers]
 
 
 def _describe_rest(sketch: Sketch, epoch: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from partita.cli import common
 from partita.cli.spec import add_request, described, open_entries, reading, requested, spec_of, template
 from partita.errors import check
+from partita.html import with_interval
 from partita.public.records import Record, column_records, name_view, specials, sum_records, view_records
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _label_lines(release: Release) -> Iterator[str]:
 
 
 def _counts(cells: Mapping[str, Answer]) -> str:
-    return ", ".join(f"{name} {common.with_error(each.value, each.error)}" for name, each in cells.items())
+    return ", ".join(f"{name} {with_interval(each.value, each.interval())}" for name, each in cells.items())
 
 
 def _describe_debit(ledger: str | None, dataset: str | None) -> tuple[str, Record | None]:

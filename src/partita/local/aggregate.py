@@ -23,7 +23,7 @@ from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.errors import ImplausibleReports, InvalidState, check, check_data, raise_without_cause
 from partita.guarantee import Guarantee
-from partita.html import card, grid, number
+from partita.html import card, grid, with_margin
 from partita.local.columns import check_column, count_supports, decoder_of
 from partita.local.device import Report
 from partita.local.encodings import MeanRandomizer
@@ -132,9 +132,9 @@ class Frequencies:
         """The most frequent cells; `heavy_hitters` says how certain they are."""
         largest = np.argsort(-self.values, kind="stable")[:_MOST_SHOWN]
         values, errors = self.values.tolist(), self.error.tolist()
-        rows = [(self.question.label(int(at)), number(values[at]), number(errors[at])) for at in largest]
+        rows = [(self.question.label(int(at)), *with_margin(values[at], errors[at])) for at in largest]
         facts = [("people", f"{self.n:,}"), ("promise to each", self.question.guarantee)]
-        return card("Frequencies", facts, below=[grid(("most frequent", "share", "standard error"), rows)])
+        return card("Frequencies", facts, below=[grid(("most frequent", "share", "± 95%"), rows)])
 
     def heavy_hitters(
         self, *, threshold: float = 0.0, top: int | None = None, beta: float = 0.05

@@ -160,7 +160,7 @@ def table(rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
 
 
 def format_excerpt(names: Sequence[str], length: int, row: Callable[[int], Sequence[object]]) -> str:
-    """The names of the columns above the rows of a table: all ten, or the first and the last five.
+    """The names of the columns above the rows of a table: all of up to 24, or the first and the last five.
 
     >>> print(format_excerpt(["n", "square"], 3, lambda n: [n, n * n]))
     n  square

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from partita.answer import add_basis
 from partita.arrays import Floats
+from partita.frames import Tabular
 from partita.html import Html, card, grid, triangle
 from partita.public.base import format_excerpt, shorten
 from partita.public.boxes.base import BoxRelease
@@ -36,7 +37,7 @@ class ColumnPair(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Dependence:
+class Dependence(Tabular):
     """How far each pair of columns is from independence, by the model of a table release.
 
     `values[i, j]` is the share of rows that would have to change for columns i and j to be independent, from
@@ -53,6 +54,11 @@ class Dependence:
     def pairs(self) -> list[ColumnPair]:
         """Every pair once, the strongest first."""
         return sorted(self._pairs(), key=lambda pair: -pair.dependence)
+
+    def frame(self) -> Mapping[str, Sequence[Any]]:
+        """A row for each pair, the strongest first; the dependence is the model's, without an interval."""
+        pairs = self.pairs
+        return {name: [getattr(pair, name) for pair in pairs] for name in ColumnPair._fields}
 
     def __len__(self) -> int:
         return len(self.columns)

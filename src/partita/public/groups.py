@@ -24,13 +24,13 @@ from partita.domain.calendar import calendar_groups
 from partita.domain.category import Category
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidParameter, check
+from partita.frames import Tabular
 from partita.html import card, grid, shortlist
 from partita.lazy import cached_property
 from partita.numbers import integer
 from partita.public.axis.base import CellSet, Term, find_cells, intersect, locate_value
 from partita.public.base import checkpoint, figure, format_excerpt
 from partita.public.conditions import Either, Ends, Where, join_both, parse_conditions
-from partita.public.frames import Tabular
 from partita.public.keys import GroupKey, GroupOrder, check_keys, read_key
 from partita.public.results import find_bin_cells
 from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ratio_bounds

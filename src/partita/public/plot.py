@@ -111,9 +111,9 @@ def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
         zmin=0.0,
         zmax=darkest,
         colorscale="Blues",
-        customdata=np.dstack([heat.counts.values.T, heat.counts.error.T, *_pairs(heat)]),
-        hovertemplate="%{customdata[2]}, %{customdata[3]}<br>%{customdata[0]:.1f} ± %{customdata[1]:.1f} rows"
-        "<extra></extra>",
+        customdata=np.dstack([heat.counts.values.T, CONFIDENT * heat.counts.error.T, *_pairs(heat)]),
+        hovertemplate="%{customdata[2]}, %{customdata[3]}<br>%{customdata[0]:.1f} ± %{customdata[1]:.1f} "
+        "rows (95%)<extra></extra>",
         colorbar={"title": "rows"},
     )
     figure = figure_of([field], title(dataset, heat.guarantee, heat.within))
@@ -195,12 +195,12 @@ def _steps(upto: Cdf, scale: Scale) -> Any:
         line={"color": _BLUE, "width": 1.5},
         marker={"size": 4},
         error_y=_errors(half, np.minimum(upto.counts.values, half)),
-        customdata=list(map(list, zip(words, upto.counts.values, upto.counts.error, strict=True))),
+        customdata=list(map(list, zip(words, upto.counts.values, half, strict=True))),
         hovertemplate=_HOVER,
     )
 
 
-_HOVER: Final = "%{customdata[0]}<br>%{customdata[1]:,.1f} ± %{customdata[2]:,.1f} rows<extra></extra>"
+_HOVER: Final = "%{customdata[0]}<br>%{customdata[1]:,.1f} ± %{customdata[2]:,.1f} rows (95%)<extra></extra>"
 
 
 def _errors(above: Floats, below: Floats) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> An
     axes.set_xlabel(heat.columns[0])
     axes.set_ylabel(heat.columns[1])
     axes.set_title(title(dataset, heat.guarantee, heat.within), loc="left", fontsize="medium")
-    axes.figure.colorbar(field, ax=axes, label=f"rows in each field, to a standard error of {heat.errors}")
+    axes.figure.colorbar(field, ax=axes, label=f"rows in each field, ± {heat.margins} (95%)")
     return axes
 
 

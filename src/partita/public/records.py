@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+from partita.html import ends, half_width, margin, round_within, with_margin
+
 if TYPE_CHECKING:
     from partita.answer import Answer, Answers
     from partita.public.file_entries import Published
@@ -88,8 +90,8 @@ class Number(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line."""
-        numbers = _figure(record["value"]), _figure(record["error"])
-        return Text([(record["question"], *numbers, *_spans(record))], basis=record.get("basis", ""))
+        line = record["question"], *_shown(record), *_ends_text(record)
+        return Text([line], basis=record.get("basis", ""))
 
 
 @final
@@ -102,27 +104,25 @@ class Summary(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """A value in units of its column, and what it covers; or that there is none."""
-        value, error, interval, worst = (record[name] for name in ("value", "error", "interval", "worst"))
-        shown = ("not determinable", "") if math.isnan(value) else (_measure(value), _measure(error))
-        bars = (f"{_measure(ends['low'])} .. {_measure(ends['high'])}" for ends in (interval, worst))
+        interval, worst = _both(record)
         heads = (*line_heads(interval["confidence"], worst["beta"]), "covers")
-        return Text([(record["question"], *shown, *bars, record["covers"]["text"])], heads)
+        line = record["question"], *_shown(record), *_ends_text(record), record["covers"]["text"]
+        return Text([line], heads)
 
 
 @final
 class Measure(Result):
     """A share: a number that is not one of rows."""
 
-    def record(self, found: Share, confidence: float, beta: float | None) -> Record:
-        """Value, error and bars."""
-        return {"value": found.value, "error": found.error, **_bars(found, confidence, beta)}
+    def record(self, found: Share | Answer, confidence: float, beta: float | None) -> Record:
+        """Value, error, basis and bars."""
+        numbers = {"value": found.value, "error": found.error}
+        return {**numbers, **basis_record(found), **_bars(found, confidence, beta)}
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line, or that there is no value."""
-        value, error = record["value"], record["error"]
-        shown = ("not determinable", "") if math.isnan(value) else (_measure(value), f"{error:.2g}")
-        bars = (f"{_measure(ends['low'])} .. {_measure(ends['high'])}" for ends in _both(record))
-        return Text([(record["question"], *shown, *bars)])
+        line = record["question"], *_shown(record), *_ends_text(record)
+        return Text([line], basis=record.get("basis", ""))
 
 
 @final
@@ -191,11 +191,13 @@ class ColumnResult:
     cell: Cell
     head: str
 
-    def text(self, value: Any) -> str:
-        """A cell as text."""
+    def text(self, row: Shown) -> str:
+        """A cell of a row as text."""
         if self.cell is Cell.SHARE:
-            return f"{100 * value:.2f}%"
-        return _figure(value) if self.cell is Cell.NUMBER else str(value)
+            return f"{100 * row[self.name]:.2f}%"
+        if self.cell is Cell.NUMBER:
+            return _with_margin(row)[self.name == "error"]
+        return str(row[self.name])
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ class TableResult(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """A line for each row."""
-        lines = [[column.text(row[column.name]) for column in self.columns] for row in record[self.name]]
+        lines = [[column.text(row) for column in self.columns] for row in record[self.name]]
         return Text(lines, tuple(column.head for column in self.columns), record.get("basis", ""))
 
 
@@ -232,10 +234,7 @@ class Tiles(TableResult):
     def text(self, question: Question, record: Shown) -> Text:
         """A line for each bin of the first column, and a cell for each of the second."""
         rows = [list(tiles) for _, tiles in groupby(record[self.name], key=lambda tile: tile["low"][0])]
-        lines = [
-            (_bin(tiles[0], 0), *(f"{_figure(tile['count'])} ± {_figure(tile['error'])}" for tile in tiles))
-            for tiles in rows
-        ]
+        lines = [(_bin(tiles[0], 0), *(" ± ".join(_with_margin(tile)) for tile in tiles)) for tiles in rows]
         heads = f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])
         return Text(lines, heads, record.get("basis", ""))
 
@@ -297,7 +296,8 @@ def _shown(value: Any, show: Callable[[float], str]) -> str:
 
 def line_heads(confidence: float, beta: float) -> Line:
     """What stands above answers of one line."""
-    return "question", "answer", "± error", f"{100 * confidence:g}% interval", f"guaranteed, beta {beta:g}"
+    sure = f"{100 * confidence:g}%"
+    return "question", "answer", f"± {sure}", f"{sure} interval", f"guaranteed, beta {beta:g}"
 
 
 def basis_record(found: object) -> Record:
@@ -322,10 +322,29 @@ def _ends(pair: tuple[object, object]) -> Record:
     return {"low": pair[0], "high": pair[1]}
 
 
+def _shown(record: Shown) -> Line:
+    """The value, and the half-width of its interval where that is symmetric."""
+    value, interval = record["value"], (record["interval"]["low"], record["interval"]["high"])
+    if math.isnan(value):
+        return "not determinable", ""
+    half = half_width(value, interval)
+    return round_within(value, interval, record["error"]), "" if half is None else margin(half)
+
+
+def _ends_text(record: Shown) -> Iterable[str]:
+    """Both bars of a number, with the digits that its error supports."""
+    return (ends((bars["low"], bars["high"]), error=record["error"]) for bars in _both(record))
+
+
+def _with_margin(row: Shown) -> Line:
+    """The number of a row of a table, and the half-width of its 95% interval."""
+    return with_margin(row["count" if "count" in row else "value"], row["error"])
+
+
 def _spans(record: Shown) -> Iterable[str]:
     """Both bars of an answer of one line."""
-    for ends in _both(record):
-        shown = (_figure(end) if isinstance(end, float) else str(end) for end in (ends["low"], ends["high"]))
+    for bars in _both(record):
+        shown = (_figure(end) if isinstance(end, float) else str(end) for end in (bars["low"], bars["high"]))
         yield " .. ".join(shown)
 
 
@@ -333,11 +352,6 @@ def _figure(number: float) -> str:
     from partita.public.base import figure  # here, because the command line parses questions without NumPy
 
     return figure(number)
-
-
-def _measure(number: float) -> str:
-    """A number in units of a column, to six figures."""
-    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
 
 
 def _bin(tile: Shown, side: int) -> str:
@@ -349,7 +363,7 @@ def _numbers(answers: Answers) -> tuple[list[float], list[float]]:
     return answers.values.ravel().tolist(), answers.error.ravel().tolist()
 
 
-_COUNTED: Final = (ColumnResult("count", Cell.NUMBER, "count"), ColumnResult("error", Cell.NUMBER, "± error"))
+_COUNTED: Final = (ColumnResult("count", Cell.NUMBER, "count"), ColumnResult("error", Cell.NUMBER, "± 95%"))
 
 NUMBER: Final = Number()
 SUMMARY: Final = Summary()
@@ -387,7 +401,7 @@ ANSWERS: Final = TableResult(
     (
         ColumnResult("query", Cell.TEXT, "query"),
         ColumnResult("value", Cell.NUMBER, "answer"),
-        ColumnResult("error", Cell.NUMBER, "± error"),
+        ColumnResult("error", Cell.NUMBER, "± 95%"),
     ),
     lambda found: zip(found[0], *_numbers(found[1]), strict=True),
 )

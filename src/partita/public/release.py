@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast, final, overload
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer, Answers
+from partita.answer import LEAST_VARIANCE, Answer, Answers, divide
 from partita.arrays import UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -36,6 +36,8 @@ from partita.public.groups import Grouping
 from partita.public.keys import GroupKey
 from partita.public.plot import heat_figure, is_interactive, line_figure, plot, plot_heat
 from partita.public.questions import QUARTILES
+from partita.public.readings import QuestionRows, ReleaseReading
+from partita.public.regression import JointMoments, RegressionLine, check_numbers
 from partita.public.report import check_views, citation, release_card, report
 from partita.public.results import (
     AnyView,
@@ -43,6 +45,7 @@ from partita.public.results import (
     Cdf,
     Heat,
     Quantile,
+    Quantiles,
     cdf,
     check_bin_numbers,
     even_bins,
@@ -170,9 +173,10 @@ class Release:
         """
         if isinstance(region, HalfSpace | Polygon):
             conditions = parse_conditions(where, columns, closed)
-            return self._find_region_view(region, conditions).within(region, conditions)
+            found = self._find_region_view(region, conditions).within(region, conditions)
+            return found.read_from((1.0, ReleaseReading(self, lambda: found.error)))
         conditions = parse_conditions(where, columns | self._column_region(region), closed)
-        return self._find_view(*conditions).count(conditions) if conditions else self._total
+        return self._count(conditions) if conditions else self._total
 
     def counts(
         self, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
@@ -185,7 +189,9 @@ class Release:
         a set of values or a special cell of one of several columns goes with all, too.
         """
         conditions = parse_conditions(where, columns, closed)
-        return self._find_view(*conditions).counts(conditions)
+        found = self._find_view(*conditions).counts(conditions)
+        rows = QuestionRows(conditions, len(found))
+        return replace(found, each=lambda row: self._count(rows(row)), name="count", keys=rows.keys)
 
     def group(self, *keys: str | GroupKey) -> Grouping:
         """Rows by groups: `release.group("dest", pt.month("when")).count(delay=(15, None))`.
@@ -221,9 +227,10 @@ class Release:
         added = parse_conditions(first, {}, closed, beside=second)
         taken = parse_conditions(second, {}, closed, beside=first)
         one, other = self._find_view(*added), self._find_view(*taken)
+        readings = (1.0, self._read(one, added)), (-1.0, self._read(other, taken))
         if one is other:
-            return one.difference(added, taken)
-        return one.count(added) + -other.count(taken)
+            return one.difference(added, taken).read_from(*readings)
+        return Answer.together([one.count(added), -other.count(taken)]).read_from(*readings)
 
     def slice(
         self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
@@ -250,7 +257,8 @@ class Release:
         counts rise evenly. Conditions on other columns say which rows are counted:
         `cdf("salary", [20_000, 50_000], age=(30, 39))`.
         """
-        return cdf(self.slice(column, where, closed=closed, **columns), values)
+        conditions = parse_conditions(where, columns, closed)
+        return cdf(self.slice(column, conditions), values, self._counting(conditions))
 
     @overload
     def quantile(
@@ -274,7 +282,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> list[Quantile | SelectedQuantile]: ...
+    ) -> Quantiles: ...
 
     def quantile(
         self,
@@ -285,7 +293,7 @@ class Release:
         *,
         closed: Ends = "both",
         **columns: object,
-    ) -> Quantile | SelectedQuantile | list[Quantile | SelectedQuantile]:
+    ) -> Quantile | SelectedQuantile | Quantiles:
         """The least value that at least a share q of the rows on the axis do not exceed; one q or many.
 
         Conditions on other columns say which rows are counted: `quantile("salary", 0.5, age=(30, 39))`. Of a
@@ -297,9 +305,9 @@ class Release:
                 check_no_conditions(parse_conditions(where, columns, closed), column)
                 if is_single(q):
                     return selected.quantile(q)
-                return [selected.quantile(each) for each in cast(Iterable[object], q)]
+                return Quantiles(selected.quantile(each) for each in cast(Iterable[object], q))
         line = self.slice(column, where, closed=closed, **columns)
-        return quantiles(line, [q])[0] if is_single(q) else [*quantiles(line, cast(Iterable[object], q))]
+        return quantiles(line, [q])[0] if is_single(q) else quantiles(line, cast(Iterable[object], q))
 
     @overload
     def histogram(
@@ -342,13 +350,13 @@ class Release:
         Where the bins lie follows from the domains alone. Of two columns, `bins` is one number for both, or
         a pair. Conditions on other columns say which rows are counted.
         """
-        if not isinstance(second, str):
-            line = self.slice(column, where, closed=closed, **columns)
-            return make_bins(line, bins if second is None else second)
         conditions = parse_conditions(where, columns, closed)
+        if not isinstance(second, str):
+            line = self.slice(column, conditions)
+            return make_bins(line, bins if second is None else second).read(self._counting(conditions))
         view = self._find_view(column, second, *conditions)
         _check_distinct((column, second), conditions)
-        return make_heat(view, (column, second), bins, conditions)
+        return make_heat(view, (column, second), bins, conditions).read(self._counting(conditions))
 
     def sum(
         self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
@@ -360,7 +368,8 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(TOTAL, column)
-        return self._find_sums(column, conditions, unless="means").sum(conditions)
+        found = self._find_sums(column, conditions, unless="means").sum(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def mean(
         self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
@@ -371,7 +380,8 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(MEAN, column)
-        return self._find_sums(column, conditions, unless="totals").mean(conditions)
+        found = self._find_sums(column, conditions, unless="totals").mean(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def variance(
         self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
@@ -379,7 +389,8 @@ class Release:
         """The variance of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(VARIANCE, column)
-        return self._find_sums(column, conditions, unless="totals").variance(conditions)
+        found = self._find_sums(column, conditions, unless="totals").variance(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def std(
         self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
@@ -387,7 +398,8 @@ class Release:
         """The standard deviation of a column over the rows in the given cells; for those with `moments=`."""
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(VARIANCE, column)
-        return self._find_sums(column, conditions, unless="totals").std(conditions)
+        found = self._find_sums(column, conditions, unless="totals").std(conditions)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def share(
         self,
@@ -397,16 +409,26 @@ class Release:
         among: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
-    ) -> Share:
-        """The share of the rows that meet conditions, for a release that was made for it by `pt.share`.
+    ) -> Share | Answer:
+        """The share of the rows that meet conditions, from 0 to 1.
 
-        `among` says of which groups, where the share is by a column: `share(delay=(15, None), among={"dest":
-        "Rome"})`. Without it the share is that of all rows.
+        `among` says of which rows: `share(delay=(15, None), among={"dest": "Rome"})`. Without it the share is
+        that of all rows. A release that was made for shares by `pt.share` answers these; any other one
+        divides two counts of one view, with the covariance of both. A share that may be one of no rows is not
+        determinable.
         """
         conditions = parse_conditions(where, columns, closed, beside=among)
         groups = parse_conditions(among, {}, closed, beside=conditions)
         with self._explain_wants():
-            return find_share(self.wanted, conditions, groups)
+            if self.wants or not self.views:
+                found = find_share(self.wanted, conditions, groups)
+                return replace(found, readings=((1.0, ReleaseReading(self, lambda: found.error)),))
+        both = [column for column in conditions if column in groups]
+        rule, fix = "must name other columns than the conditions do", "ask for the share of a part of them"
+        check(not both, "among", rule, given=_join(both), fix=fix)
+        view = self._find_view(*conditions, *groups)
+        met, rows = (self._count(each, view) for each in ({**groups, **conditions}, groups))
+        return divide(met, rows, most=1.0)
 
     def bounds(self, column: str, /, without: object = None) -> ReleasedBounds:
         """Values between which all rows lie but for a share, for a release that was made for it.
@@ -431,15 +453,51 @@ class Release:
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""
-        return self._queries.answers.answers()
+        found = self._queries.answers.answers()
+        return replace(found, each=self.answer, name="answer", keys=lambda: {"query": self.labels()})
 
     def answer(self, index: int) -> Answer:
         """The answer to one of the queries that were published."""
-        return self._queries.answer(integer(index, "index", low=0, high=len(self._queries) - 1))
+        found = self._queries.answer(integer(index, "index", low=0, high=len(self._queries) - 1))
+        return found.read_from((1.0, ReleaseReading(self, lambda: found.error)))
 
     def labels(self) -> list[str]:
         """Every query that was published as text, in the order of the answers."""
         return [self._queries.label(index) for index in range(len(self._queries))]
+
+    def correlation(
+        self,
+        column: str,
+        second: str,
+        /,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> Answer:
+        """How two columns of numbers go together: Pearson's correlation, from -1 to 1.
+
+        It is over the rows that have a number in both. Columns must have been released together. Its interval
+        is a model, and holds the noise and what bins hide; nothing is guaranteed. If noise hides how the rows
+        are spread, it is not determinable.
+        """
+        return self._joint(column, second, parse_conditions(where, columns, closed)).correlation()
+
+    def regression(
+        self,
+        column: str,
+        by: str,
+        /,
+        where: Where | None = None,
+        *,
+        closed: Ends = "both",
+        **columns: object,
+    ) -> RegressionLine:
+        """The line that tells a column of numbers best `by` another: its slope and its intercept.
+
+        Errors are those of `correlation`: `regression("salary", "age").slope` is in salary for each year.
+        """
+        return self._joint(by, column, parse_conditions(where, columns, closed)).line()
 
     @property
     def table(self) -> BoxView | None:
@@ -552,6 +610,10 @@ class Release:
             heat_figure(heat, dataset=dataset) if interactive else plot_heat(heat, axes=axes, dataset=dataset)
         )
 
+    def is_same(self, other: Release) -> bool:
+        """Whether both hold the same noise: they are one release, or copies of one file."""
+        return self is other or self._fingerprint == other._fingerprint
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a file, whole or not at all."""
         from partita.public.file import save
@@ -581,11 +643,39 @@ class Release:
         with self._explain_wants():
             raise InvalidParameter("queries", rule, given="no queries", fix=fix)
 
+    @cached_property
+    def _fingerprint(self) -> str:
+        """The checksum of its file."""
+        from partita.public.file import Stored
+
+        return str(Stored.of(self).spec["checksum"])
+
+    def _count(self, conditions: Where, view: ScaledView | None = None) -> Answer:
+        """A count that knows what it was read from."""
+        chosen = view or self._find_view(*conditions)
+        return chosen.count(conditions).read_from((1.0, self._read(chosen, conditions)))
+
+    def _counting(self, conditions: Where) -> Callable[[Where], Answer]:
+        """Counts the rows that also meet other conditions."""
+        return lambda also: self._count({**conditions, **also})
+
+    def _read(self, view: ScaledView, conditions: Where) -> ReleaseReading:
+        return ReleaseReading(
+            self, lambda: view.count(conditions).error, view, self._scaled.index(view), conditions
+        )
+
     def _find_view(self, *columns: str) -> ScaledView:
         """The view that answers about these columns, brought to the total that all views share."""
         with self._explain_wants():
             self._check_counts()
             return find_view(self._scaled, columns)
+
+    def _joint(self, first: str, second: str, conditions: Where) -> JointMoments:
+        """Two columns of numbers together."""
+        view = self._find_view(first, second, *conditions)
+        _check_distinct((first, second), conditions)
+        check_numbers(view.together, (first, second))
+        return JointMoments(view, (first, second), conditions)
 
     def _find_sums(self, column: object, keys: Iterable[str], *, unless: str) -> SumView | TableSumView:
         """The view of sums that answers about a column by these keys; one of another statistic, if any."""
@@ -635,7 +725,14 @@ class Release:
                 return self.sums[0].total
         with self._explain_wants():
             self._check_counts()
-        return total(self.views)
+        return total(self.views).read_from(*self._total_readings)
+
+    @property
+    def _total_readings(self) -> Iterator[tuple[float, ReleaseReading]]:
+        """The totals of all views, weighed as `total` does."""
+        precise = [1.0 / max(view.total.error**2, LEAST_VARIANCE) for view in self.views]
+        for view, each in zip(self._scaled, precise, strict=True):
+            yield each / sum(precise), self._read(view, {})
 
     def _column_region(self, condition: object) -> dict[str, object]:
         """The condition on a column that is called region, if there is one."""

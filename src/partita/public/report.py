@@ -17,7 +17,7 @@ from partita.domain.base import Special
 from partita.domain.category import Category
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee
-from partita.html import Html, Row, bars, card, grid, number, plus_minus
+from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
 from partita.public.axis.quantiles import QuantileView
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
 from partita.public.bounds import laplace_sum_reach
@@ -42,7 +42,7 @@ _GAPS: Final = 4  # two spaces on either side of a bar
 
 
 def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
-    """A line for each bin: its first and last value, a bar, the count and its standard error.
+    """A line for each bin: its first and last value, a bar, the count and ± its 95% half-width.
 
     Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
     """
@@ -63,9 +63,9 @@ def _ranges(table: Bins) -> Iterator[str]:
 
 
 def _numbers(table: Bins, plus_minus: str) -> list[str]:
-    values = _align(map(figure, table.counts.values.tolist()))
-    pairs = zip(values, table.counts.error.tolist(), strict=True)
-    return [f"{value} {plus_minus} {figure(error)}" for value, error in pairs]
+    pairs = map(with_margin, table.counts.values.tolist(), table.counts.error.tolist())
+    values, halves = zip(*pairs, strict=True)
+    return [f"{value} {plus_minus} {half}" for value, half in zip(_align(values), halves, strict=True)]
 
 
 def _align(texts: Iterable[str]) -> list[str]:
@@ -236,7 +236,7 @@ def _rows(release: Release) -> str | None:
     if not release.views:
         return None
     counted = release.count()
-    return plus_minus(counted.value, counted.error)
+    return with_interval(counted.value, counted.interval())
 
 
 def _columns(release: Release) -> Iterator[Row]:
@@ -342,8 +342,10 @@ def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
     """What is in the special cells of a column, each with an error of its own."""
     if not counts:
         return f"Special cells of {column} were not counted."
-    cells = (f"{name} {figure(max(0.0, each.value))} ± {figure(each.error)}" for name, each in counts.items())
-    return f"Special cells of {column}: {', '.join(cells)}."
+    cells = (
+        f"{name} {with_interval(max(0.0, each.value), each.interval())}" for name, each in counts.items()
+    )
+    return f"Special cells of {column}: {', '.join(cells)} (95% intervals)."
 
 
 def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[str]:

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from statistics import NormalDist
-from typing import Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 
-from partita.answer import Answer, Answers, add_basis, describe_basis
-from partita.arrays import Floats, UInts
+from partita.answer import (
+    Answer,
+    Answers,
+    Joint,
+    add_basis,
+    describe_basis,
+    ratio_bounds,
+)
+from partita.arrays import Bools, Floats, UInts
 from partita.domain.base import Domain, Encoded, Special
 from partita.errors import check
+from partita.frames import Tabular, name_ends
 from partita.guarantee import Guarantee
-from partita.html import Html, bars, card, field, grid, shortlist, span
+from partita.html import NORMAL_95, Html, bars, card, field, grid, margin, shortlist, span, with_margin
+from partita.lazy import cached_property
 from partita.numbers import check_probability, integer, rational
 from partita.public.axis.base import Term, encode_values, is_single
 from partita.public.base import checkpoint, figure, format_excerpt, shorten, table
-from partita.public.conditions import Where
+from partita.public.conditions import Range, Where
 from partita.public.views import (
     Along,
     BoxView,
@@ -34,10 +44,16 @@ from partita.public.views import (
     find_boxes,
 )
 
+if TYPE_CHECKING:
+    from partita.public.axis.quantiles import SelectedQuantile
+
 MOST_BINS: Final = 2**20
 """No table has more bins, also over two columns."""
 
-_HEADS: Final = ("first", "last", "rows", "error")
+_HEADS: Final = ("first", "last", "rows", "± 95%")
+Count: TypeAlias = Callable[[Where], Answer]
+"""Counts the rows that meet conditions, beside those of a question."""
+
 _MOST_DRAWN: Final = 120
 """A card draws bars of at most so many bins."""
 
@@ -46,13 +62,14 @@ AnyView: TypeAlias = View | BoxView
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Bins:
-    """The first and the last value of each bin, both in it, and how many rows it holds.
+class Bins(Tabular):
+    """The first and the last value of each bin of a column, both in it, and how many rows it holds.
 
     `print` shows a table, of many bins the first and the last. `basis` says what all counts rest on, as it
     does for `Answer`.
     """
 
+    column: str
     lows: Sequence[object]
     highs: Sequence[object]
     counts: Answers
@@ -61,6 +78,21 @@ class Bins:
     def basis(self) -> str:
         """What the counts rest on."""
         return self.counts.basis
+
+    def frame(self) -> Mapping[str, Sequence[Any]]:
+        """A row for each bin: its values, its count with a 95% interval, and what that rests on."""
+        return self.counts.frame()
+
+    def read(self, count: Count) -> Bins:
+        """The same bins; each count can be read as an answer, which `count` gives."""
+
+        def each(number: int) -> Answer:
+            return count({self.column: Range(self.lows[number], self.highs[number])})
+
+        def keys() -> Mapping[str, Sequence[Any]]:
+            return name_ends(self.column, self.lows, self.highs)
+
+        return replace(self, counts=replace(self.counts, each=each, name="count", keys=keys))
 
     def __len__(self) -> int:
         return len(self.lows)
@@ -77,8 +109,8 @@ class Bins:
         return card(repr(self), [("basis", describe_basis(self.basis))], below=below)
 
     def _row(self, number: int) -> Sequence[object]:
-        counted = self.counts.values[number], self.counts.error[number]
-        return self.lows[number], self.highs[number], *map(figure, counted)
+        counted = with_margin(self.counts.values[number], self.counts.error[number])
+        return self.lows[number], self.highs[number], *counted
 
 
 def make_bins(line: OrderedColumn, bins: int) -> Bins:
@@ -88,7 +120,7 @@ def make_bins(line: OrderedColumn, bins: int) -> Bins:
     """
     lows, highs = find_bin_cells(line.axis.size, bins)
     counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs), line.basis)
-    return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
+    return Bins(line.column, line.domain.decode(lows), line.domain.decode(highs), counts)
 
 
 def find_bin_cells(size: int, bins: int) -> tuple[UInts, UInts]:
@@ -110,22 +142,36 @@ def even_bins(size: int, bins: int) -> int:
 
 # The distribution of a column: how many rows, and which share, do not exceed a value.
 
-_CDF_HEADS: Final = ("value", "rows up to it", "error", "share")
+_CDF_HEADS: Final = ("value", "rows up to it", "± 95%", "share", "± 95%")
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Cdf:
+class Cdf(Tabular):
     """For each value, how many rows with a value do not exceed it, and the share of all that they are.
 
     Counts and shares never fall from a value to a larger one. Rows in special cells have no value.
-    If the estimated count is zero, all shares are 0. `print` shows a table; of many values both ends. `basis`
-    says what all counts rest on, as it does for `Answer`.
+    If the estimated count is zero, all shares are 0, and their intervals hold every share. `fractions` are
+    the values of `shares`. `print` shows a table; of many values both ends. `basis` says what all counts rest
+    on, as it does for `Answer`.
     """
 
+    column: str
     values: Sequence[object]
     counts: Answers
-    fractions: Floats
+    shares: Answers
+
+    @property
+    def fractions(self) -> Floats:
+        """The share of the rows that do not exceed each value."""
+        return self.shares.values
+
+    def frame(self) -> Mapping[str, Sequence[Any]]:
+        """A row for each value: count and share, each with its 95% interval, and what they rest on."""
+        counted, shared = self.counts.frame(), self.shares.frame()
+        ends = {f"share_{end}": shared[end] for end in ("low", "high")}
+        kept = {name: counted[name] for name in ("count", "low", "high")}
+        return {self.column: self.values, **kept, "share": shared["share"], **ends, "basis": counted["basis"]}
 
     @property
     def basis(self) -> str:
@@ -146,28 +192,110 @@ class Cdf:
         return card(repr(self), [("basis", describe_basis(self.basis))], below=[rows])
 
     def _row(self, number: int) -> Sequence[object]:
-        counted = self.counts.values[number], self.counts.error[number]
-        return self.values[number], *map(figure, counted), f"{self.fractions[number]:.4f}"
+        counted, shared = (
+            with_margin(each.values[number], each.error[number]) for each in (self.counts, self.shares)
+        )
+        return self.values[number], *counted, *shared
 
 
-def cdf(line: OrderedColumn, values: Any = None) -> Cdf:
-    """The distribution at the values given, or at the last value of every piece of the release."""
+def cdf(line: OrderedColumn, values: Any = None, count: Count | None = None) -> Cdf:
+    """The distribution at the values given, or at the last value of every piece of the release.
+
+    With `count`, each number of rows can be read as an answer.
+    """
     if values is None:
         ends = line.axis.curve.ends
-        return _cdf_at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)))
+        return _cdf_at(line, line.domain.decode(ends), Encoded(ends, np.zeros(ends.size, np.uint8)), count)
     where = encode_values(line.domain, values, name="values").last
-    return _cdf_at(line, [values] if is_single(values) else list(values), where)
+    return _cdf_at(line, [values] if is_single(values) else list(values), where, count)
 
 
-def _cdf_at(line: OrderedColumn, values: Sequence[object], where: Encoded) -> Cdf:
+def _cdf_at(line: OrderedColumn, values: Sequence[object], where: Encoded, count: Count | None) -> Cdf:
     curve = line.axis.curve
     cells = np.where(where.special == Special.ABOVE, np.uint64(line.axis.size - 1), where.cells)
     inside = where.special != Special.BELOW
     counts = np.where(inside, curve.upto(cells), 0.0)
     fractions = counts / curve.total if curve.total else np.zeros_like(counts)
     none = np.zeros_like(cells)
-    answers = Answers(counts, lambda: line.axis.errors(none, cells) * inside, line.basis)
-    return Cdf(values, answers, fractions)
+    first = line.domain.decode([0])[0]
+
+    def each(number: int) -> Answer:
+        """The count of a range that ends at a value; none lies below the first."""
+        if not inside[number] or count is None:
+            return Answer.exact(0.0)
+        return count({line.column: Range(first, line.domain.decode(cells[[number]])[0])})
+
+    answers = Answers(
+        counts, lambda: line.axis.errors(none, cells) * inside, line.basis, each if count else None, "count"
+    )
+    shares = _CdfShares(line, fractions, counts, answers, cells, inside)
+    return Cdf(
+        line.column,
+        values,
+        answers,
+        Answers(fractions, shares.errors, line.basis, shares.answer, "share"),
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _CdfShares:
+    """The shares of a distribution: counts up to some cells, by the count of all."""
+
+    line: OrderedColumn
+    fractions: Floats
+    counts: Floats
+    answers: Answers
+    cells: UInts
+    inside: Bools
+
+    def errors(self) -> Floats:
+        """The standard errors, to first order; infinite where nobody may be there."""
+        if not self._joint(0, self._variances).sure:
+            return np.full(self.fractions.size, math.inf)
+        upto, covariance, whole = self._variances
+        square = upto - 2 * self.fractions * covariance + self.fractions**2 * whole
+        return np.asarray(np.sqrt(np.maximum(0.0, square)) / self.line.axis.curve.total)
+
+    def answer(self, number: int) -> Answer:
+        """A share with Fieller's interval."""
+        joint = self._joint(number, self._variances)
+
+        def likely(beta: float) -> tuple[float, float]:
+            found = joint.interval(NormalDist().inv_cdf(1 - beta / 2)) if joint.sure else None
+            return (0.0, 1.0) if found is None else (max(0.0, found[0]), min(1.0, found[1]))
+
+        def bounds(beta: float) -> tuple[float, float]:
+            whole = self.line.axis.answer(Term(0, self.line.axis.size - 1))
+            found = ratio_bounds(self.answers[number].worst(beta / 2), whole.worst(beta / 2))
+            return max(0.0, found[0]), min(1.0, found[1])
+
+        error = float(self.errors()[number])
+        value = float(self.fractions[number])
+        return Answer(value, lambda: error, bounds, 0.0, self.line.basis, likely=likely)
+
+    def _joint(self, number: int, variances: tuple[Floats, Floats, float]) -> Joint:
+        upto, covariance, whole = variances
+        return Joint(
+            float(self.counts[number]),
+            self.line.axis.curve.total,
+            float(upto[number]),
+            whole,
+            float(covariance[number]),
+        )
+
+    @cached_property
+    def _variances(self) -> tuple[Floats, Floats, float]:
+        """Of the counts, their covariances with the count of all, and its variance."""
+        axis, last = self.line.axis, np.uint64(self.line.axis.size - 1)
+        upto = self.answers.error**2
+        whole = float(axis.errors(np.zeros(1, np.uint64), np.array([last]))[0] ** 2)
+        after = np.minimum(self.cells, last - np.uint64(last > 0)) + np.uint64(last > 0)
+        rest = axis.errors(after, np.full_like(self.cells, last)) ** 2
+        rest = np.where(self.cells < last, rest, 0.0)
+        covariance = np.where(self.inside, (upto + whole - rest) / 2, 0.0)
+        most = np.sqrt(upto * whole)
+        return upto, np.clip(covariance, -most, most), whole
 
 
 # A histogram over two columns: equal shares of their public cells, counted together.
@@ -181,7 +309,7 @@ _BETWEEN: Final = -1
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Heat:
+class Heat(Tabular):
     """Bins of two columns, and how many rows each pair of bins holds.
 
     `lows` and `highs` have the first and the last value of each bin, both in it, of the first column and
@@ -207,6 +335,31 @@ class Heat:
         """The number of pairs of bins."""
         return int(self.counts.values.size)
 
+    def frame(self) -> Mapping[str, Sequence[Any]]:
+        """A row for each pair of bins: their values, the count with a 95% interval, and what it rests on."""
+        return self.counts.frame()
+
+    def read(self, count: Count) -> Heat:
+        """The same bins; each count can be read as an answer, which `count` gives."""
+        (one, other), shape = self.columns, self.counts.values.shape
+
+        def each(number: int) -> Answer:
+            places = divmod(number, shape[1])
+            return count(
+                {
+                    column: Range(self.lows[side][place], self.highs[side][place])
+                    for side, (column, place) in enumerate(zip(self.columns, places, strict=True))
+                }
+            )
+
+        def keys() -> Mapping[str, Sequence[Any]]:
+            ends = zip(product(*self.lows), product(*self.highs), strict=True)
+            pairs = [(*low, *high) for low, high in ends]
+            x, y, x_last, y_last = (list(entries) for entries in zip(*pairs, strict=True))
+            return {**name_ends(one, x, x_last), **name_ends(other, y, y_last)}
+
+        return replace(self, counts=replace(self.counts, each=each, name="count", keys=keys))
+
     def __repr__(self) -> str:
         rows, across = self.counts.values.shape
         bins = f"{rows} bins of {self.columns[0]} by {across} of {self.columns[1]}"
@@ -226,14 +379,15 @@ class Heat:
         return [head, *([self._label(0, i), *(entry(i, j) for j in across)] for i in down)]
 
     @property
-    def errors(self) -> str:
-        """The standard errors in words: from the least to the largest."""
-        least, most = figure(self.counts.error.min()), figure(self.counts.error.max())
+    def margins(self) -> str:
+        """What stands behind ±, in words: the half-widths of 95% intervals from the least to the largest."""
+        error = self.counts.error
+        least, most = (margin(NORMAL_95 * float(each)) for each in (error.min(), error.max()))
         return least if least == most else f"{least} to {most}"
 
     @property
     def _note(self) -> str:
-        note = f"first values of the bins, and rows to a standard error of {self.errors}"
+        note = f"first values of the bins, and rows ± {self.margins} (95%)"
         return f"{note}; {describe_basis(self.basis)}" if self.basis else note
 
     def _field(self, row: int, column: int) -> Html | str:
@@ -400,7 +554,28 @@ class Quantile:
         return low, high
 
 
-def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
+@final
+class Quantiles(Tabular, list["Quantile | SelectedQuantile"]):
+    """Quantiles of one column."""
+
+    def frame(self) -> Mapping[str, Sequence[Any]]:
+        """A row for each: the share, the value under the name of the column, its 95% interval, its basis."""
+        column = next((_column_of(each) for each in self), "value")
+        lows, highs = zip(*(each.interval() for each in self), strict=True) if self else ((), ())
+        return {
+            "q": [float(each.q) for each in self],
+            column: [each.value for each in self],
+            "low": list(lows),
+            "high": list(highs),
+            "basis": [each.basis for each in self],
+        }
+
+
+def _column_of(found: Quantile | SelectedQuantile) -> str:
+    return found.line.column if isinstance(found, Quantile) else found.view.column
+
+
+def quantiles(line: Slice, shares: Iterable[object]) -> Quantiles:
     """The quantile of each share."""
     exact = []
     for share in shares:
@@ -408,7 +583,7 @@ def quantiles(line: Slice, shares: Iterable[object]) -> list[Quantile]:
         check(0 <= exact[-1] <= 1, "q", "must lie in [0, 1]", given=share, fix="pass 0.5 for the median")
     targets = np.array([float(q) for q in exact]) * line.axis.curve.total
     cells = _reaching(line, targets).tolist()
-    return [Quantile(line, q, cell) for q, cell in zip(exact, cells, strict=True)]
+    return Quantiles(Quantile(line, q, cell) for q, cell in zip(exact, cells, strict=True))
 
 
 def _reaching(line: Slice, targets: Floats) -> UInts:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
 from partita.errors import InvalidParameter, check
-from partita.public.frames import Tabular
+from partita.frames import Tabular
 from partita.public.keys import UNITS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from partita.arrays import Floats
 from partita.guarantee import Guarantee
-from partita.html import Html, Row, bars, card, grid, number, plus_minus, shortlist, span, whisker
+from partita.html import Html, Row, bars, card, grid, number, shortlist, span, whisker, with_interval
 from partita.public.base import promise
 from partita.public.boxes.base import new_axes
 from partita.public.plot import as_text, figure_of, import_plotly, title
@@ -101,7 +101,7 @@ def _terms(guarantee: Guarantee | None, periods: int, horizon: int | None) -> li
 def _running(running: Running) -> tuple[list[tuple[str, object]], Html]:
     bounds = running.low, running.high
     facts: list[tuple[str, object]] = [
-        ("published", plus_minus(running.value, running.error)),
+        ("published", with_interval(running.value, bounds)),
         ("true count", f"{span(bounds)}, but for 5%"),
         ("all periods at once", f"off by at most {number(running.everywhere)}, but for 5%"),
     ]

@@ -119,7 +119,7 @@ class View:
     @property
     def total(self) -> Answer:
         """How many rows there are: on the axis and in every special cell."""
-        return self.answer(CellSet((Term(0, self.axis.size - 1),), self.domain.specials))
+        return self.answer(self._cells({}))
 
     def count(self, where: Where) -> Answer:
         """How many rows are in the cells asked for."""
@@ -167,13 +167,17 @@ class View:
         beside = self.specials.sum(signs) if any(signs.values()) else None
         if not terms:
             return beside or Answer.exact(0.0)
-        return self.axis.answer(*terms) + beside if beside else self.axis.answer(*terms)
+        found = self.axis.answer(*terms)
+        return Answer.together([found, beside]) if beside else found
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no range, with open ends or without, misses the truth by more."""
         return self.axis.error(beta / 2) + self.specials.error(beta / 2)
 
     def _cells(self, where: Where) -> CellSet:
+        """The cells asked for; all of them without a condition."""
+        if not where:
+            return CellSet((Term(0, self.axis.size - 1),), self.domain.specials)
         return find_cells(self.domain, where[self.column], name=self.column)
 
     def _errors(self, spans: CellRanges) -> Floats:

@@ -17,14 +17,14 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import CLEAR_DEVIATIONS, Answer, NoisyNumber, Readings
 from partita.arrays import Bools, Ints
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import Guarantee, rows_changed
-from partita.html import card, plus_minus, span, whisker
+from partita.html import card, ends, span, whisker, with_interval
 from partita.lazy import cached_property
 from partita.numbers import check_probability
 from partita.public.axis.base import Term
@@ -44,7 +44,6 @@ MOST_GROUPS: Final = 2**16
 _MOST_TABLE: Final = 2**24
 """Combinations of bins that a share is counted by: sets of values in several columns multiply."""
 
-_CLEAR_DEVIATIONS: Final = 3.5  # a count so far above zero is one of some rows: noise alone is rarely there
 _LATTICE: Final = 0.5  # half a row: noise is a whole number, and its quantiles are rounded up
 _HALVINGS: Final = 60  # of an interval of shares: beyond, floats have no more digits
 
@@ -218,7 +217,7 @@ def check_cells(want: Want, declared: Mapping[str, Domain]) -> None:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Share:
+class Share(NoisyNumber):
     """The share of rows that meet conditions, of all rows or of those of some groups.
 
     `met` and `unmet` are noisy numbers of rows, each the sum of `cells` counts with noise of `scale`. If both
@@ -231,6 +230,8 @@ class Share:
     unmet: float
     cells: int
     scale: Fraction
+    basis: str = ""
+    readings: Readings = ()
 
     @property
     def rows(self) -> float:
@@ -240,7 +241,7 @@ class Share:
     @property
     def determinable(self) -> bool:
         """Whether there clearly are rows that it is a share of."""
-        return self.rows >= _CLEAR_DEVIATIONS * math.sqrt(2.0 * self._variance)
+        return self.rows >= CLEAR_DEVIATIONS * math.sqrt(2.0 * self._variance)
 
     @property
     def value(self) -> float:
@@ -272,25 +273,22 @@ class Share:
 
         return self._between(reach)
 
-    def __float__(self) -> float:
-        return self.value
-
     def __str__(self) -> str:
         if not self.determinable:
             return f"not determinable: too few rows for the noise\n{self.about}"
-        low, high = self.interval()
-        return f"{self.value:.4g} ± {self.error:.2g}, 95% from {low:.4g} to {high:.4g}\n{self.about}"
+        likely = self.interval()
+        return f"{with_interval(self.value, likely)}, 95% from {ends(likely, ' to ')}\n{self.about}"
 
     def __repr__(self) -> str:
         if not self.determinable:
             return f"Share(not determinable, {self.about})"
-        return f"Share({self.value:.4g} ± {self.error:.2g}, {self.about})"
+        return f"Share({with_interval(self.value, self.interval())}, {self.about})"
 
     def _repr_html_(self) -> str:
         likely, certain = self.interval(), self.worst()
         facts = [
-            ("value", plus_minus(self.value, self.error) if self.determinable else "not determinable"),
-            ("95% interval", span(likely)),
+            ("value", with_interval(self.value, likely)),
+            ("95% interval", ends(likely)),
             ("for any data", f"{span(certain)}, but for 5%"),
             ("rows", figure(self.rows)),
         ]
@@ -418,9 +416,9 @@ class ReleasedBounds:
         facts = [
             ("low", self.low),
             ("high", self.high),
-            ("rows below", plus_minus(self.below.value, self.below.error)),
-            ("rows above", plus_minus(self.above.value, self.above.error)),
-            ("of rows", plus_minus(self.rows.value, self.rows.error)),
+            ("rows below", with_interval(self.below.value, self.below.interval())),
+            ("rows above", with_interval(self.above.value, self.above.interval())),
+            ("of rows", with_interval(self.rows.value, self.rows.interval())),
             ("for any data", f"± {figure(self.rank_error())} rows at each end, but for 5%"),
             ("determinable", None if self.determinable else "no: noise hides all rows"),
         ]

@@ -128,7 +128,7 @@ def test_an_answer_shows_all_of_its_bounds() -> None:
     """The value with its error, the interval of the model, and what is guaranteed."""
     answer = pt.Answer(100.0, lambda: 10.0, bounds=lambda beta: (50.0, 150.0))
 
-    assert shown(answer) == ("Answervalue100 ± 1095% interval80.4 to 119.6for any data50 to 150, but for 5%")
+    assert shown(answer) == "Answervalue100 ± 2095% interval80 .. 120for any data50 to 150, but for 5%"
     assert "<svg" in answer._repr_html_()
 
 
@@ -136,7 +136,7 @@ def test_answers_in_a_table_are_shown_by_place() -> None:
     """A table of two columns has two numbers for each place, and a long one its ends."""
     table = pt.Answers(np.arange(40.0).reshape(20, 2), lambda: np.ones((20, 2)))
 
-    assert "19, 1391" in shown(table)
+    assert "19, 139.02.0" in shown(table)
     assert "10, 0" not in shown(table)
 
 
@@ -199,6 +199,6 @@ def test_numbers_are_written_for_people() -> None:
     """Whole if large, to four figures if small, and in words if they are none."""
     assert [number(value) for value in (1e6, -0.0, 1e-9, 2e15)] == ["1,000,000", "0", "1e-09", "2e+15"]
     assert plus_minus(float("nan"), float("inf")) == "not determinable"
-    assert plus_minus(1e4, 123.4) == "10,000 ± 123"
+    assert plus_minus(1e4, 123.4) == "10,000 ± 120"
     assert span((float("-inf"), 3)) == "-∞ to 3"
     assert len(shortlist(10, lambda place: [place])) == 10

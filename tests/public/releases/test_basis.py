@@ -29,9 +29,9 @@ def test_an_answer_shows_its_basis_behind_its_error() -> None:
     """The basis stands in the short text of an answer if there is one, and nowhere else."""
     answer = Answer(17806.9, lambda: 462.0, lambda beta: (0.0, 1e5))
 
-    assert repr(answer) == "Answer(17806.9 ± 462)"
+    assert repr(answer) == "Answer(17,807 ± 910)"
     assert repr(Answer(17806.9, lambda: 462.0, answer.bounds, basis="inferred")) == (
-        "Answer(17806.9 ± 462, inferred)"
+        "Answer(17,807 ± 910, inferred)"
     )
     assert repr(Answers(np.ones(3), lambda: np.ones(3), "order 3+")) == "Answers(3 values, order 3+)"
 

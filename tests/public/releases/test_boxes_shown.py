@@ -51,8 +51,8 @@ def test_the_report_tells_about_boxes(people: Release) -> None:
         "with noisy counts along age, town, made on",
         "Columns together: age, declared as Integer(0, 120): 121 cells; town, declared as Category(",
         "mechanism 'shown-boxes', with epsilon 1/2. Boxes may be shown. Boxes are shown.",
-        "Special cells of age: below 3 ± 2.2, above 9 ± 2.2, invalid 0 ± 2.2, null 1 ± 2.2.",
-        "Special cells of town: null 0 ± 11.2, other 44 ± 11.2.",
+        "Special cells of age: below 3.0 (0.0 .. 7.4), above 9.0 ± 4.4, invalid 0.0 (0.0 .. 4.4), null 1.0",
+        "Special cells of town: null 0 (0 .. 20), other 44 ± 20 (95% intervals).",
         "Column town, declared as Category(",
         "no count of a range, in any column, and no count of a box, misses the truth by more than",
         "special cells of columns released together are positions on their axes",
@@ -176,7 +176,7 @@ def test_heat_maps_are_drawn(people: Release, pyplot: Any) -> None:
     assert axes.get_title(loc="left") == "people, epsilon 1/2"
     assert [text.get_text() for text in axes.get_yticklabels()] == ["Rome", "Bari", "Pisa"]
     assert axes.get_xlim() == (-0.5, 120.5)
-    assert bar == f"rows in each field, to a standard error of {heat.errors}"
+    assert bar == f"rows in each field, ± {heat.margins} (95%)"
 
 
 def test_an_empty_heat_map_is_pale(together: Publish, pyplot: Any) -> None:

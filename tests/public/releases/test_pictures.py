@@ -110,9 +110,9 @@ def test_bins_print_as_a_table(publish: Publish) -> None:
     found = publish(digit=(Integer(0, 9), [1, 2, 7])).histogram("digit", 2)
 
     assert str(found).splitlines() == [
-        "first  last  rows  error",
-        "    0     4     2    2.2",
-        "    5     9     1    2.2",
+        "first  last  rows  ± 95%",
+        "    0     4   2.0    4.4",
+        "    5     9   1.0    4.4",
     ]
 
 
@@ -135,4 +135,4 @@ def test_long_tables_print_their_ends(publish: Publish) -> None:
             "98",
             "99",
         ]
-    assert lines[-1] == ["99", "100", "10", "1.0000"]
+    assert lines[-1] == ["99", "100", "20", "1", "0"]

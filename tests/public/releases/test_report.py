@@ -152,7 +152,7 @@ def test_charts_show_proportions(shown: Callable[..., Release]) -> None:
 
     bars = [line.split("  ")[1].rstrip() for line in lines]
     assert bars == ["██████████", "█████", "▋", "", ""]
-    assert lines[0].endswith("8 ± 1")
+    assert lines[0].endswith("8.0 ± 2.0")
 
 
 def test_charts_of_days_and_of_nobody(publish: Publish) -> None:

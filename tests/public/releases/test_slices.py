@@ -273,7 +273,7 @@ def test_heat_prints_as_a_table(together: Publish) -> None:
         "70        0     0     0",
         "80        0     0     0",
         "90        0     0     1",
-        "first values of the bins, and rows to a standard error of 3.2",
+        "first values of the bins, and rows ± 6.2 (95%)",
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self, final
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from partita.answer import Answer, Bounds
+from partita.answer import Answer, Bounds, Joint, NoisyNumber, Reading, Readings
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
-from partita.html import card, plus_minus, span, whisker
+from partita.html import card, ends, round_within, span, whisker, with_interval
 from partita.numbers import check_probability
 from partita.public.axis.base import Parts
 from partita.public.base import ReleaseKind
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from partita.public.sums.log_tree import LogEstimate
     from partita.public.sums.parts import KeyCounts
 
-# A count this many standard deviations above zero is one of some rows: noise alone hardly ever gets there.
-_CLEAR_DEVIATIONS: Final = 3.5
 _ASSUMED: Final = " if the tail thins out"
 _TAIL_DEVIATIONS: Final = 1.96  # of an interval of 95%, for which tails are stated
 
@@ -131,7 +129,7 @@ def _describe_beyond(end: End, way: str, side: str) -> str:
 
 @final
 @dataclass(frozen=True, repr=False)
-class SumAnswer:
+class SumAnswer(NoisyNumber):
     """A sum of values, with the error of the noise in it and the values that it covers.
 
     Value and error are about the sum of what every row counts as, by `covers`; they leave out what is not
@@ -153,6 +151,20 @@ class SumAnswer:
         return self.answer.value
 
     @property
+    def basis(self) -> str:
+        """What it rests on, as `Answer` says it."""
+        return self.answer.basis
+
+    @property
+    def readings(self) -> Readings:
+        """What it was read from."""
+        return self.answer.readings
+
+    def read_from(self, reading: Reading) -> SumAnswer:
+        """The same sum, which knows what it was read from."""
+        return replace(self, answer=self.answer.read_from((1.0, reading)))
+
+    @property
     def error(self) -> float:
         """The standard error."""
         return self.answer.error
@@ -170,9 +182,6 @@ class SumAnswer:
         """Bounds that fail with probability at most beta, whatever the data."""
         return self.answer.worst(beta)
 
-    def __float__(self) -> float:
-        return self.value
-
     def __str__(self) -> str:
         return self.answer.about or f"{self._first}, covers {self.covers}"
 
@@ -180,60 +189,27 @@ class SumAnswer:
     def _first(self) -> str:
         """The value and how far it can be trusted; where a tail is hidden, what is certain comes first."""
         if not self.covers.thinning and self.hidden == (0.0, 0.0):
-            return f"{self.value:,.6g} ± {self.error:,.3g}"
+            return with_interval(self.value, self.interval())
         (low, high), assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
         if low <= 0.0 <= high and self.hidden[0] == 0.0:
-            return f"below {_format_value(high)}{assumed}"
-        least = f"at least {_format_value(low)}; " if self.hidden[0] == 0.0 else ""
-        ends = f"({_format_value(low)} .. {_format_value(high)})"
-        return f"{least}{_format_value(self.value)} {ends}{assumed}"
+            return f"below {round_within(high, (low, high), self.error)}{assumed}"
+        least = f"at least {round_within(low, (low, high), self.error)}; " if self.hidden[0] == 0.0 else ""
+        value = round_within(self.value, (low, high), self.error)
+        return f"{least}{value} ({ends((low, high), error=self.error)}){assumed}"
 
     def __repr__(self) -> str:
         if self.covers.thinning or self.hidden != (0.0, 0.0):
             return f"SumAnswer({self})"
-        return f"SumAnswer({self.value:.6g} ± {self.error:.3g}, covers {self.covers})"
+        return f"SumAnswer({self._first}, covers {self.covers})"
 
     def _repr_html_(self) -> str:
-        beyond = plus_minus(self.beyond.value, self.beyond.error)
+        beyond = with_interval(self.beyond.value, self.beyond.interval())
         return _format_sum("SumAnswer", self, [("covers", self.covers), ("rows with values beyond", beyond)])
 
 
 def _at_level(confidence: float) -> float:
     """By how much a hidden tail, stated for 95%, is more at a higher confidence; never less."""
     return max(1.0, NormalDist().inv_cdf((1 + confidence) / 2) / _TAIL_DEVIATIONS)
-
-
-def _format_value(number: float) -> str:
-    """A number in units of a column: whole where it is large, else to six figures."""
-    return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
-
-
-class Joint(NamedTuple):
-    """Two noisy numbers, their variances, and their covariance."""
-
-    top: float
-    bottom: float
-    top_variance: float
-    bottom_variance: float
-    covariance: float
-
-    @property
-    def sure(self) -> bool:
-        """Whether the bottom is clearly above zero."""
-        return self.interval(_CLEAR_DEVIATIONS) is not None
-
-    def interval(self, z: float) -> tuple[float, float] | None:
-        """Fieller's interval for top / bottom: all r with |top - r bottom| <= z deviations of that.
-
-        None if the bottom is not z deviations above zero: then the ratio may be anything.
-        """
-        square = self.bottom**2 - z**2 * self.bottom_variance
-        if self.bottom <= 0.0 or square <= 0.0:
-            return None
-        half = self.top * self.bottom - z**2 * self.covariance
-        rest = self.top**2 - z**2 * self.top_variance
-        root = math.sqrt(max(0.0, half**2 - square * rest))
-        return (half - root) / square, (half + root) / square
 
 
 class MeanTail(NamedTuple):
@@ -248,7 +224,7 @@ NO_TAIL: Final = MeanTail()
 
 @final
 @dataclass(frozen=True, repr=False)
-class Ratio:
+class Ratio(NoisyNumber):
     """A mean or a variance: a ratio of two noisy numbers, between `least` and `most` in any case.
 
     It is determinable if its count is clearly above zero, and at least `fewest`. Otherwise the value is NaN,
@@ -267,6 +243,12 @@ class Ratio:
     hidden: tuple[float, float, float] = (0.0, 0.0, 0.0)
     tail: MeanTail = NO_TAIL
     fewest: float = 0.0
+    basis: str = ""
+    readings: Readings = field(default=(), compare=False)
+
+    def read_from(self, reading: Reading) -> Ratio:
+        """The same ratio, which knows what it was read from."""
+        return replace(self, readings=((1.0, reading),))
 
     @property
     def determinable(self) -> bool:
@@ -311,17 +293,14 @@ class Ratio:
         low, high = self.bounds(float(check_probability(beta)))
         return self._convert(low), self._convert(high)
 
-    def __float__(self) -> float:
-        return self.value
-
     def __str__(self) -> str:
         if not self.determinable:
             return f"not determinable, covers {self.covers}"
         if self.hidden != (0.0, 0.0, 0.0):
-            ends = " .. ".join(map(_format_value, self.interval()))
-            assumed = _ASSUMED if self.covers.thinning else ""
-            return f"{_format_value(self.value)} ({ends}){assumed}, covers {self.covers}"
-        return f"{self.value:,.6g} ± {self.error:,.3g}, covers {self.covers}"
+            likely, assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
+            value = round_within(self.value, likely, self.error)
+            return f"{value} ({ends(likely, error=self.error)}){assumed}, covers {self.covers}"
+        return f"{with_interval(self.value, self.interval())}, covers {self.covers}"
 
     def __repr__(self) -> str:
         return f"Ratio({self})"
@@ -333,20 +312,12 @@ class Ratio:
         return self.shown(min(max(ratio, self.least), self.most))
 
 
-def ratio_bounds(top: tuple[float, float], bottom: tuple[float, float]) -> tuple[float, float]:
-    """Bounds on a ratio from bounds on its top and bottom."""
-    if bottom[0] <= 0.0:
-        return -math.inf, math.inf
-    ends = [one / other for one in top for other in bottom]
-    return min(ends), max(ends)
-
-
 def _format_sum(title: str, found: SumAnswer | Ratio, more: list[tuple[str, object]]) -> str:
     """A sum or a ratio for a notebook, with its bounds and what it covers."""
     likely, certain = found.interval(), found.worst()
     facts: list[tuple[str, object]] = [
-        ("value", plus_minus(found.value, found.error)),
-        ("95% interval", span(likely)),
+        ("value", with_interval(found.value, likely)),
+        ("95% interval", ends(likely)),
         ("for any data", f"{span(certain)}, but for 5%"),
     ]
     return card(title, [*facts, *more], below=[whisker(found.value, likely, certain)])

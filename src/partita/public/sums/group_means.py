@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, Joint, ratio_bounds
 from partita.arrays import Floats, Ints
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -25,13 +25,11 @@ from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.sums.base import (
     Covers,
     End,
-    Joint,
     MeanTail,
     Ratio,
     SumAnswer,
     SumRelease,
     ValueLine,
-    ratio_bounds,
 )
 from partita.public.sums.knots import ValueBuckets, octave_level
 from partita.public.sums.parts import KeyCounts, count_cells

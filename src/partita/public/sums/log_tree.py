@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answer
+from partita.answer import Answer, Joint, ratio_bounds
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import ORDERED_SPECIALS, Domain
@@ -22,7 +22,7 @@ from partita.public.axis.base import Parts, PartsReader
 from partita.public.bounds import laplace_mix_reach, laplace_variance
 from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.boxes.plan import SignedBox
-from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, SumRelease, ValueLine, ratio_bounds
+from partita.public.sums.base import Covers, End, Ratio, SumAnswer, SumRelease, ValueLine
 from partita.public.sums.knots import FALSE_CAP
 from partita.public.sums.parts import KeyCounts, PartTree
 from partita.public.sums.tails import (

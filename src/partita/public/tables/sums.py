@@ -14,7 +14,7 @@ from typing import ClassVar, Final, NamedTuple, NoReturn, final
 
 import numpy as np
 
-from partita.answer import Answer
+from partita.answer import Answer, Joint, ratio_bounds
 from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.domain.base import Domain, Special
@@ -25,7 +25,7 @@ from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.grid import GridRelease
 from partita.public.conditions import Where
 from partita.public.results import AnyView
-from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ValueLine, ratio_bounds
+from partita.public.sums.base import Covers, End, Ratio, SumAnswer, ValueLine
 from partita.public.tables.audits import TRIPLES, UNCLEAR
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
