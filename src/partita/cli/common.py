@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
@@ -56,6 +57,13 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
     if text and sys.stdout is not None:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
+
+
+def say(message: str) -> None:
+    """Write a message to stderr, if it is open."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.write(printable(f"partita: {message}\n", sys.stderr))
 
 
 def printable(text: str, stream: TextIO | None) -> str:

@@ -364,14 +364,22 @@ _COLUMN_READERS: Final[Mapping[str, Any]] = {
 }
 
 # What is to be published, from a spec and from flags; a flag counts for more.
+DELIMITER: Final = "--delimiter SIGN", "between the fields of a CSV file; default: a comma"
 _EITHER: Final = ("person", "contributions", "neighbors", "mechanism")
+
+
+def add_columns(parser: CommandParser) -> None:
+    """The options that say which columns there are, and how rows are read."""
+    parser.add("--spec FILE", "a spec in TOML; `partita init` writes one")
+    says = "a column, for example age:integer(0,120); may be repeated"
+    parser.add("--column NAME:TYPE(BOUNDS)", says, action="append", default=[])
+    parser.add("--person COLUMN", "the column of ids; default: a row is a person")
+    parser.add(*DELIMITER)
 
 
 def add_request(parser: CommandParser) -> None:
     """The options that say what to publish."""
-    parser.add("--spec FILE", "a spec in TOML; `partita init` writes one")
-    says = "a column, for example age:integer(0,120); may be repeated"
-    parser.add("--column NAME:TYPE(BOUNDS)", says, action="append", default=[])
+    add_columns(parser)
     parser.add(
         "--by COLUMNS",
         (
@@ -393,11 +401,9 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--want STATISTIC", says, action="append")
     parser.add("--epsilon E", "what all views together may cost", type=epsilon)
     parser.add("--delta D", "a chance of failure that queries may have; default: none")
-    parser.add("--person COLUMN", "the column of ids; default: a row is a person")
     parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
     parser.add("--mechanism NAME", "default: auto; `partita mechanisms` lists them")
-    parser.add("--delimiter SIGN", "between the fields of a CSV file; default: a comma")
 
 
 def spec_of(options: Options) -> Spec:
@@ -418,12 +424,18 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         "wants": options.want or spec.wants,
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
-    schema = dict(spec.columns) | _parse_columns(options.column)
-    if not schema:
-        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
+    schema = schema_of(options, spec)
     if given["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}
+
+
+def schema_of(options: Options, spec: Spec) -> dict[str, Domain]:
+    """The domain of every column that options or spec describe."""
+    schema = dict(spec.columns) | _parse_columns(options.column)
+    if not schema:
+        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
+    return schema
 
 
 def _layout(options: Options, spec: Spec) -> dict[str, Any]:

@@ -29,6 +29,8 @@ Shown: TypeAlias = Mapping[str, Any]
 
 Line: TypeAlias = Sequence[str]
 
+_EACH: Final = 0.975  # of two intervals that hold together with 95%
+
 
 def to_plain(value: object) -> object:
     """A value as JSON can hold it: exact numbers and dates as text, numbers that are not finite as null.
@@ -420,6 +422,28 @@ def specials(release: Release, column: str) -> dict[str, Answer]:
 
     cells = release.slice(column).domain.specials
     return {name: release.count({column: Special.named(name)}) for name in cells}
+
+
+def unread_records(release: Release) -> list[Record]:
+    """The share of rows that are invalid, or other, in each counted column, by released numbers alone.
+
+    With 95% all is between `low` and `high`: the rows and all rows are bounded with half of the rest each.
+    The share is None where noise hides how many rows there are.
+    """
+    if not release.columns:
+        return []
+    rows = release.count({})
+    least, most = rows.interval(_EACH)
+    found: list[Record] = []
+    for column in release.columns:
+        for name, count in specials(release, column).items():
+            if name in ("invalid", "other"):
+                low, high = count.interval(_EACH)
+                known, share = least > 0, min(1.0, max(0.0, count.value / max(rows.value, 1.0)))
+                ends = (max(0.0, low / most), min(1.0, high / least)) if known else (0.0, 1.0)
+                numbers = {"share": share if known else None, "low": ends[0], "high": ends[1]}
+                found.append({"column": column, "cell": name, **numbers})
+    return found
 
 
 def _cells(counts: Mapping[str, Answer]) -> Record:
