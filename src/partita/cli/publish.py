@@ -1,4 +1,4 @@
-"""`partita publish` and what belongs to it: `init`, `check`, `plan`, `mechanisms`, `keygen`, `sign` and `verify`."""
+"""`partita publish` and what belongs to it, from `init` and `check` to `sign` and `verify`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from partita.cli import common
 from partita.cli.spec import (
     DELIMITER,
+    Entries,
     Spec,
     add_columns,
     add_request,
@@ -285,17 +286,23 @@ def declare_init(commands: common.Commands) -> None:
     )
     says = "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read"
     parser.add("SCHEMA", says, nargs="+")
+    parser.add(*DELIMITER)
     parser.add("-o --output FILE", "default: %(default)s", default="release.toml")
     parser.add(*common.FORCE)
 
 
 def run_init(options: common.Options) -> common.Outcome:
     """Write the spec; say what is left to fill in."""
-    columns = common.argument(described)(options.schema)
-    common.write_whole(options.output, template(columns).encode(), overwrite=options.force)
+    columns = _describe_schemas(options.schema, options.delimiter)
+    written = template(columns, options.delimiter).encode()
+    common.write_whole(options.output, written, overwrite=options.force)
     missing = [f"columns.{name}.{key}" for name, entries in columns.items() for key in open_entries(entries)]
     text = _describe_spec(options.output, missing)
     return common.Outcome.of(text, path=options.output, columns=list(columns), missing=missing)
+
+
+def _describe_schemas(schemas: Sequence[str], delimiter: str | None) -> dict[str, Entries]:
+    return common.argument(lambda texts: described(texts, delimiter or ","))(schemas)
 
 
 def _describe_spec(path: str, missing: list[str]) -> str:

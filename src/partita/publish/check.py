@@ -37,10 +37,10 @@ from partita.trusted.sources.text import LONGEST_LINE, Csv, LineBlock, blocks, s
 from partita.trusted.sources.wide import read_columns
 
 SECRET: Final = "SECRET: exact numbers about these rows. Do not publish, share or log them."
-_NOTHING: Final = "Nothing was spent, drawn or published. Publish nothing of this: a release tells it with noise."
+_NOTHING: Final = "Nothing was spent, drawn or published. A release tells the same with noise."
 _PUBLIC_BOUNDS: Final = (
-    "Convert formats as you like. Take bounds and labels from public knowledge, never from these numbers: what "
-    "is declared is published, and a declaration that follows the rows betrays them."
+    "Convert formats as you like. Take bounds and labels from public knowledge, never from these numbers: "
+    "what is declared is published, and a declaration that follows the rows betrays them."
 )
 _SPECIALS: Final = ("invalid", "other", "null", "below", "above")
 _DELIMITERS: Final = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
@@ -79,6 +79,11 @@ class ColumnCheck:
     def valid(self) -> int:
         """How many rows have a value that is told apart."""
         return self.rows - sum(self.specials.values())
+
+    @property
+    def unread(self) -> int:
+        """How many rows are invalid or other."""
+        return self.specials.get("invalid", 0) + self.specials.get("other", 0)
 
     def to_json(self) -> dict[str, Any]:
         """Exact numbers, and exact shares as floats; null if there is no row."""
@@ -173,18 +178,20 @@ class DataCheck:
             return []
         lines = list[list[str]]()
         for file in self.files:
-            bad = [each for each in file.columns if each.specials.get("invalid") or each.specials.get("other")]
-            nothing = [["none" if file.readable else "publish refuses it", *[""] * (len(_SPECIALS) + 1)]]
-            for number, cells in enumerate([each.cells() for each in bad] or nothing):
+            bad = [each.cells() for each in file.columns if each.unread]
+            none = ["none" if file.readable else "publish refuses it", *[""] * (len(_SPECIALS) + 1)]
+            for number, cells in enumerate(bad or [none]):
                 lines.append([*(("", "") if number else (file.file, f"{file.rows:,}")), *cells])
-        more = [f"... and {len(lines) - _MOST_LINES} lines more: see --json"] if len(lines) > _MOST_LINES else []
-        heads = ("file", "rows", "column", "valid", *_SPECIALS)
-        return ["By file, columns with invalid or other values:", table([heads, *lines[:_MOST_LINES]], left=1), *more]
+        hidden = len(lines) - _MOST_LINES
+        more = [f"... and {hidden} lines more: see --json"] if hidden > 0 else []
+        shown = table([("file", "rows", "column", "valid", *_SPECIALS), *lines[:_MOST_LINES]])
+        return ["By file, columns with invalid or other values:", shown, *more]
 
     def _wrong(self) -> list[str]:
         if not self.findings:
             return ["No format looks wrong."]
-        return ["What looks wrong, and the fix:", *(line for each in self.findings for line in self._line(each))]
+        lines = [line for each in self.findings for line in self._line(each)]
+        return ["What looks wrong, and the fix:", *lines]
 
     def _line(self, finding: Finding) -> list[str]:
         place = finding.column or self._places(finding)
@@ -286,7 +293,9 @@ class _ColumnCounter:
         if self._finder is None or not bad.any():
             return
         places = np.flatnonzero(bad)
-        taken = [values[place] for place in places] if isinstance(values, list) else values.take(pa.array(places))
+        taken = (
+            [values[place] for place in places] if isinstance(values, list) else values.take(pa.array(places))
+        )
         for found in self._finder.find(taken, weights[bad]):
             key = (found.format.name, found.format.fix)
             self._formats[key] = self._formats.get(key, 0) + found.rows
@@ -310,9 +319,7 @@ class _ColumnCounter:
             yield Finding(self._column, "every row is null", self.rows, "check the name of the column")
 
 
-def _check_grouped(
-    source: Source, schema: Mapping[str, Domain], names: Sequence[str]
-) -> FileCheck:
+def _check_grouped(source: Source, schema: Mapping[str, Domain], names: Sequence[str]) -> FileCheck:
     """Of a database or a cluster, which groups its rows itself, one column at a time."""
     counters = [_ColumnCounter(name, schema.get(name)) for name in names]
     for name, counter in zip(names, counters, strict=True):
@@ -322,9 +329,7 @@ def _check_grouped(
     return _file_check("the table", counters)
 
 
-def _check_rows(
-    rows: Rows, shown: str, schema: Mapping[str, Domain], names: Sequence[str]
-) -> FileCheck:
+def _check_rows(rows: Rows, shown: str, schema: Mapping[str, Domain], names: Sequence[str]) -> FileCheck:
     counters = [_ColumnCounter(name, schema.get(name)) for name in names]
     for columns in read_columns(rows, names):
         for name, counter in zip(names, counters, strict=True):
@@ -332,9 +337,7 @@ def _check_rows(
     return _file_check(shown, counters)
 
 
-def _file_check(
-    shown: str, counters: Sequence[_ColumnCounter], about: Sequence[Finding] = ()
-) -> FileCheck:
+def _file_check(shown: str, counters: Sequence[_ColumnCounter], about: Sequence[Finding] = ()) -> FileCheck:
     columns = tuple(counter.checked() for counter in counters)
     findings = (*about, *(finding for counter in counters for finding in counter.findings()))
     return FileCheck(shown, columns[0].rows, columns, findings)
@@ -414,9 +417,7 @@ class _WatchedCsv:
             self.found[what, fix] = self.found.get((what, fix), 0) + lines
 
 
-def _check_csv(
-    rows: Csv, file: File, schema: Mapping[str, Domain], names: Sequence[str]
-) -> FileCheck:
+def _check_csv(rows: Csv, file: File, schema: Mapping[str, Domain], names: Sequence[str]) -> FileCheck:
     wrong = _find_in_header(rows, file, names)
     if wrong is not None:
         return FileCheck(file.path, 0, (), (wrong,), readable=False)

@@ -53,8 +53,8 @@ _YEAR: Final = r"(?:[0-9]{2}|[0-9]{4})"
 
 UNREADABLE_CELLS: Final = Format(
     "cells that could not be read",
-    "see what is said about the lines of the file; in JSON lines, each line must be an object, and no list or "
-    "object may stand in a cell",
+    "see what is said about the lines of the file; in JSON lines, each line must be an object, and no list "
+    "or object may stand in a cell",
 )
 _EMPTY: Final = Format("empty texts", "write null in their place", f"{_S}$")
 _MISSING: Final = Format(
@@ -75,8 +75,8 @@ _NUMBERS: Final = (
     ),
     Format(
         "numbers with separators of thousands, such as 1,234 or 1 234",
-        "take the separators out: replace(column, ',', '') in SQL. If the comma is that of a decimal, replace "
-        "it by a point",
+        "take the separators out: replace(column, ',', '') in SQL; write a point if the comma is "
+        "that of a decimal",
         rf"{_S}[-+]?[0-9]{{1,3}}(?:(?:,[0-9]{{3}})+(?:\.[0-9]*)?|(?:{_GAP}[0-9]{{3}})+"
         rf"(?:[.,][0-9]*)?|(?:\.[0-9]{{3}}){{2,}}){_E}",
     ),
@@ -95,7 +95,9 @@ _NUMBERS: Final = (
         "take the unit out, and bring all values to one unit",
         rf"{_S}[-+]?[0-9][0-9.,]*[ ]*[A-Za-z/\x80-\xff]+{_E}",
     ),
-    Format("dates, such as 2024-03-14", "declare the column as a date", rf"{_S}[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}"),
+    Format(
+        "dates, such as 2024-03-14", "declare the column as a date", rf"{_S}[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}"
+    ),
 )
 _WHOLE: Final = Format(
     "numbers that are not whole, such as 30.5",
