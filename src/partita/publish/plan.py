@@ -33,7 +33,7 @@ from partita.publish.request import Request, Shares
 from partita.publish.trials import BoxTrial, ColumnTrial, SimulationTrial, TableTrial
 from partita.publish.views import ColumnRequest, CountRequest, Together, ViewRequest, Views, view_request
 from partita.publish.wants import Wants
-from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
+from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice, MechanismOrName, is_own
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.wide import CompactPoints
@@ -252,7 +252,7 @@ def plan(
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
-    mechanism: str = AUTO,
+    mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
     steps: Sequence[object] | None = None,
@@ -290,7 +290,7 @@ def plan(
     outlooks = []
     for view in sorted(request.published, key=request.place_of_wants):
         outlooks.append(_outlook(view, request, guesses, planned=True))
-        for domain in _other_steps(_alone(view), finer):
+        for domain in () if is_own(mechanism) else _other_steps(_alone(view), finer):
             other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
             outlooks.append(_outlook(other, request, guesses, planned=False))
     return Plan(request=request, outlooks=tuple(outlooks))
