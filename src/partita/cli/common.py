@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias, TypeVar, final, get_args
@@ -192,6 +193,18 @@ def add_confidence(parser: CommandParser, says: str) -> None:
     """The probability that an interval holds."""
     says = f"{says}; default: %(default)s"
     parser.add("--confidence C", says, type=probability("confidence"), default=0.95)
+
+
+def load_factory(named: str) -> Any:
+    """The function of a module; modules are searched for in the current folder first."""
+    module, _, name = named.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        rule = "must name a module and a function in it"
+        raise InvalidParameter("mechanism", rule, given=named, fix="write module:factory") from None
 
 
 # Files and pictures that a command leaves behind, whole or not at all; no window is opened.

@@ -391,6 +391,10 @@ def declare_plan(commands: common.Commands) -> None:
     says = "compare a real column in a view of its own with this step; may be repeated"
     parser.add("--step STEP", says, action="append")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
+    says = "with --simulate: a question or want that matters, asked of many releases; may be repeated"
+    parser.add("--question QUESTION", says, action="append")
+    says = "with --question: of so many releases; default: %(default)s"
+    parser.add("--times N", says, type=common.whole("times"), default=20)
 
 
 def run_plan(options: common.Options) -> common.Outcome:
@@ -400,6 +404,9 @@ def run_plan(options: common.Options) -> common.Outcome:
     spec = spec_of(options)
     planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
     if options.simulate is None:
+        if options.question:
+            raise argparse.ArgumentTypeError("--question is asked of simulated releases; pass --simulate too")
         return common.Outcome(f"{planned} No data was touched.", [planned.to_json()])
-    simulated = simulate(planned, options.simulate, **reading(options, spec))
+    asked = {"questions": options.question, "times": options.times}
+    simulated = simulate(planned, options.simulate, **asked, **reading(options, spec))
     return common.Outcome(f"{planned}\n\n{simulated}", [planned.to_json() | simulated.to_json()])

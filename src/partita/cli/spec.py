@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
-from partita.cli.common import NEIGHBORS, CommandParser, Options, argument, epsilon, whole
+from partita.cli.common import NEIGHBORS, CommandParser, Options, argument, epsilon, load_factory, whole
 from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
 from partita.guarantee import positive_epsilon
 from partita.numbers import integer, rational
@@ -430,7 +430,8 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--delta D", "a chance of failure that queries may have; default: none")
     parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
-    parser.add("--mechanism NAME", "default: auto; `partita mechanisms` lists them")
+    says = "default: auto; `partita mechanisms` lists them; or MODULE:FACTORY, one of your own"
+    parser.add("--mechanism NAME", says)
 
 
 def spec_of(options: Options) -> Spec:
@@ -452,6 +453,8 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
     schema = schema_of(options, spec)
+    if given["mechanism"] is not None and ":" in given["mechanism"]:
+        given["mechanism"] = load_factory(given["mechanism"])
     if given["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}

@@ -240,8 +240,7 @@ def _rows(
     columns: tuple[str, ...],
 ) -> Tally:
     """The rows by the cells of these columns, at most so many of each person."""
-    counted = source.tally if isinstance(source, _Tallying) else partial(tally, source)
-    rows: Tally = counted(
+    rows: Tally = tallying(source)(
         {column: request.declared[column] for column in columns},
         person=request.person,
         contributions=request.guarantee.contributions,
@@ -249,6 +248,11 @@ def _rows(
         where=part,
     )
     return rows
+
+
+def tallying(source: Source) -> Callable[..., Any]:
+    """What tallies the rows of a source: as `sources.tally`, but for the source."""
+    return source.tally if isinstance(source, _Tallying) else partial(tally, source)
 
 
 def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:

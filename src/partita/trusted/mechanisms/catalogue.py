@@ -185,7 +185,8 @@ def choose_own(mechanism: Any, where: object, **common: Unpack[Common]) -> Choic
     for part in (shape, *_OWN_PARTS):
         check(hasattr(made, part), "mechanism", f"must have {part}", given=_name_own(made), fix=_OWN_FIX)
     found = tuple(made.axes) if shape == "axes" else made.size
-    rule, fix = f"must be made for these {shape}", "pass a function that makes it for any"
+    rule = "must be made for just these axes" if shape == "axes" else f"must be made for {where} cells"
+    fix = "pass a function that makes it for any"
     check(found == where, "mechanism", rule, given=_name_own(made), fix=fix)
     promised = Guarantee(**common)
     rule = f"must promise just what it is given, {promised!r}"
@@ -196,7 +197,8 @@ def choose_own(mechanism: Any, where: object, **common: Unpack[Common]) -> Choic
     rule = f"must annotate release with what it returns, a subclass of {released.__name__}"
     fits = all(inspect.isclass(kind) and issubclass(kind, released) for kind in kinds) and kinds
     check(fits, "mechanism", rule, given=_name_own(made), fix=_OWN_FIX)
-    return Choice(_name_own(made), OWN, made)
+    ours = type(made) in {**axis_mechanisms(), **box_mechanisms()}.values()
+    return Choice(_name_own(made), BY_NAME if ours else OWN, made)
 
 
 def _name_own(made: object) -> str:
