@@ -230,7 +230,7 @@ def check_arguments(kind: type[Kind]) -> type[Kind]:
         ...
     partita.errors.InvalidParameter: length must be given, got None; write Slot(start, *, length)
     """
-    made = kind.__init__  # type: ignore[misc]
+    made = kind.__init__
 
     @functools.wraps(made)
     def init(self: Any, *positional: Any, **named: Any) -> None:
@@ -244,7 +244,7 @@ def check_arguments(kind: type[Kind]) -> type[Kind]:
             return
         raise wrong
 
-    kind.__init__ = init  # type: ignore[misc]
+    kind.__init__ = init  # type: ignore[method-assign]
     return kind
 
 

@@ -25,7 +25,7 @@ from partita.cli.spec import (
     spec_of,
     template,
 )
-from partita.errors import check
+from partita.errors import InvalidParameter, check
 from partita.public.records import (
     Record,
     column_records,
@@ -302,7 +302,10 @@ def run_init(options: common.Options) -> common.Outcome:
 
 
 def _describe_schemas(schemas: Sequence[str], delimiter: str | None) -> dict[str, Entries]:
-    return common.argument(lambda texts: described(texts, delimiter or ","))(schemas)
+    try:
+        return described(schemas, delimiter or ",")
+    except InvalidParameter as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _describe_spec(path: str, missing: list[str]) -> str:

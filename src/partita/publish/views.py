@@ -59,6 +59,7 @@ from partita.trusted.mechanisms.catalogue import (
     choose_own,
     choose_quantiles,
     choose_queries,
+    is_own,
     quantile_mechanisms,
     query_mechanisms,
     shape_of,
@@ -504,7 +505,7 @@ def view_request(
     their values have intervals, are for those alone.
     """
     columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
-    if not isinstance(mechanism, str):
+    if is_own(mechanism):
         shape = shape_of(mechanism)
         if len(columns) > 1 and shape == "axes":
             axes = tuple(map(Axis.of, domains))

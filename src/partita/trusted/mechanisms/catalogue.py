@@ -28,8 +28,8 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
-from partita.errors import InvalidParameter, check, check_type
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee, Neighbors, Unit, unit_of
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
 from partita.public.axis.quantiles import QuantileRelease
@@ -158,16 +158,14 @@ _OWN_PARTS: Final = (*_PARAMETERS, "guarantee", "predicted_error", "predicted_nu
 
 
 def is_own(mechanism: object) -> bool:
-    """Whether it is no name: then it must be a mechanism, or a function or class that makes one."""
-    return not isinstance(mechanism, str)
+    """Whether it is a mechanism, or a function or class that makes one, and not a name."""
+    return _is_made(mechanism) or callable(mechanism)
 
 
 def shape_of(mechanism: Any) -> Literal["size", "axes"]:
     """What a mechanism of one's own is made with: the size of one axis, or several axes."""
     if _is_made(mechanism):
         return "axes" if hasattr(mechanism, "axes") else "size"
-    rule = "must be a name, a mechanism with release(data, *, noise), or a function that makes one"
-    check_type(mechanism, Callable, "mechanism", rule, fix=_OWN_FIX)
     return "axes" if "axes" in inspect.signature(mechanism).parameters else "size"
 
 
@@ -188,7 +186,8 @@ def choose_own(mechanism: Any, where: object, **common: Unpack[Common]) -> Choic
     rule = "must be made for just these axes" if shape == "axes" else f"must be made for {where} cells"
     fix = "pass a function that makes it for any"
     check(found == where, "mechanism", rule, given=_name_own(made), fix=fix)
-    promised = Guarantee(**common)
+    unit = unit_of(common.get("unit"), common.get("contributions", 1))
+    promised = Guarantee(**{**common, "unit": unit})
     rule = f"must promise just what it is given, {promised!r}"
     fix = "pass a function that makes it for any epsilon"
     kept = made.guarantee == promised and made.epsilon == promised.epsilon

@@ -146,7 +146,7 @@ _TIMES: Final = (
         rf"{_S}[0-9]{{4}}(?:[/.][0-9]{{1,2}}[/.][0-9]{{1,2}}|-[0-9]-[0-9]{{1,2}}|-[0-9]{{2}}-[0-9](?:[^0-9]|$))",
     ),
     Format(
-        "days or hours that do not exist, such as 2024-02-30 or 24:00",
+        "days or hours that do not exist, such as 2024-02-30 or 2024-03-14 24:00",
         "find out what is meant",
         rf"{_S}[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}",
     ),
