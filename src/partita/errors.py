@@ -34,14 +34,16 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 _SHOWN: Final = (bool, int, float, str, Fraction, Decimal, type(None))
 _LONGEST: Final = 60  # characters of a value in a message
-_INSIDE: Final = ("partita", "functools", "contextlib")  # what a warning does not point at
+_INSIDE: Final = ("partita", "functools", "contextlib", "dataclasses")  # what a warning does not point at
 
 
 class PartitaError(Exception):
@@ -171,8 +173,27 @@ class PrivacyWarning(UserWarning):
     """A legal choice that protects people less than they may expect."""
 
 
+_WARNED: Final[ContextVar[set[type[Warning]] | None]] = ContextVar("warned", default=None)
+"""Of which kinds the running call of a public function has warned; None outside of one."""
+
+
+@contextmanager
+def warn_once() -> Iterator[None]:
+    """Within it, or in a function that it decorates, one warning of each kind is given: the first."""
+    token = _WARNED.set(set() if _WARNED.get() is None else _WARNED.get())
+    try:
+        yield
+    finally:
+        _WARNED.reset(token)
+
+
 def warn(message: Warning) -> None:
     """Warn at the line outside of Partita that led here."""
+    given = _WARNED.get()
+    if given is not None:
+        if type(message) in given:
+            return
+        given.add(type(message))
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
         frame, level = frame.f_back, level + 1

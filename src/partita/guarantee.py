@@ -29,6 +29,7 @@ CHANGE_ONE: Final = "change-one"
 UNLIMITED: Final = 2**63 - 1
 """Any number: of looks at the state, or of the events of one user."""
 
+_LARGEST_SHOWN: Final = Fraction(10**300)
 _LARGE_EPSILON: Final = 5  # e^5 is 148: beyond it the guarantee means little, and a warning says so
 _LARGEST_EXPONENT: Final = 700  # e^700 is still a float
 _LARGEST_WORTH: Final = 20  # the largest epsilon whose factor is shown as a number
@@ -250,14 +251,12 @@ def _growth_above(epsilon: Fraction, size: int) -> Fraction | None:
 
 
 def _warn_if_large(epsilon: Fraction) -> None:
-    """Warn where the caller is, in the same words for a whole and its parts, so that it is shown once."""
     if epsilon > _LARGE_EPSILON:
-        warn(
-            PrivacyWarning(
-                f"epsilon is above {_LARGE_EPSILON}: odds about a unit may change by a factor of more than "
-                "148; lower it, or say in the release why not"
-            )
+        message = (
+            f"epsilon {float(min(epsilon, _LARGEST_SHOWN)):.6g} is above {_LARGE_EPSILON}: odds about a unit "
+            "may change by a factor of more than 148; lower it, or say in the release why not"
         )
+        warn(PrivacyWarning(message))
 
 
 # --- the budget of many mechanisms -------------------------------------------------------------

@@ -14,6 +14,11 @@ from partita.publish import check as module
 from .conftest import CANARY, Run
 
 
+@pytest.fixture
+def checked() -> None:
+    """Here it is looked up whether a check was run."""
+
+
 def test_a_check_is_marked_secret_in_its_first_line(run: Run, people: Path, spec: Path) -> None:
     """On stdout; stderr is silent, and the exit code is 0 whatever was found."""
     done = run("check", people, "--spec", spec)
@@ -100,7 +105,9 @@ def test_the_receipt_begins_with_what_could_not_be_read(run: Run, folder: Path) 
     columns = ("--column", "age:integer(0,120)", "--column", "city:category(Rome,Bari)")
     run("check", "a.csv", *columns)
 
-    done = run("publish", "a.csv", *columns, "--view", "age", "--view", "city", "--epsilon", 4, "-o", "a.parquet")
+    done = run(
+        "publish", "a.csv", *columns, "--view", "age", "--view", "city", "--epsilon", 4, "-o", "a.parquet"
+    )
     again = ("--view", "age", "--view", "city", "--epsilon", 4, "-o", "b.parquet", "--json")
     [record] = run("publish", "a.csv", *columns, *again).records
 

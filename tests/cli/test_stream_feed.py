@@ -21,7 +21,7 @@ from .test_shell import interrupted
 
 EXACT = ("--epsilon", "40000", "--period", "1m")
 """So large an epsilon that noise is 0, but for a probability below 10^-100; a warning says so each time."""
-WARNING = "partita: warning: epsilon is above 5"
+WARNING = "partita: warning: epsilon 40000 is above 5"
 
 Feed = Callable[..., Done]
 

@@ -1,4 +1,4 @@
-"""`check`: exact numbers for the steward alone, the same that `publish` would count, and nothing else happens."""
+"""`check`: exact numbers for the steward alone, the same that `publish` counts; nothing else happens."""
 
 from __future__ import annotations
 
@@ -244,7 +244,11 @@ def test_a_source_that_groups_by_itself_is_asked_column_by_column() -> None:
 
 def test_columns_of_every_kind_are_explained() -> None:
     """One finding for each wrong format, with the rows that have it, and the rest apart."""
-    schema = {"age": Integer(0, 120), "cost": Real(0, 100, step="0.01"), "day": Date("2024-01-01", "2024-12-31")}
+    schema = {
+        "age": Integer(0, 120),
+        "cost": Real(0, 100, step="0.01"),
+        "day": Date("2024-01-01", "2024-12-31"),
+    }
     rows = {
         "age": ["30.5", "NA", "what"],
         "cost": ["$1,234", "3,14", "2"],

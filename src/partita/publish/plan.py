@@ -19,7 +19,7 @@ from partita.arrays import Floats
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
 from partita.domain.numeric import Real
-from partita.errors import InvalidParameter, check, check_type
+from partita.errors import InvalidParameter, check, check_type, warn_once
 from partita.guarantee import Guarantee, Neighbors
 from partita.html import card, grid
 from partita.ledger.entries import checked_day
@@ -248,6 +248,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
 }
 
 
+@warn_once()
 def plan(
     schema: Mapping[str, Domain],
     *,
@@ -588,6 +589,7 @@ _LEGEND: Final = (
 )
 
 
+@warn_once()
 def simulate(
     plan: Plan,
     source: object,

@@ -23,7 +23,14 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 
 import partita
 from partita.domain.base import Domain
-from partita.errors import IncompatibleGuarantees, InvalidParameter, PartitaError, check, check_release
+from partita.errors import (
+    IncompatibleGuarantees,
+    InvalidParameter,
+    PartitaError,
+    check,
+    check_release,
+    warn_once,
+)
 from partita.guarantee import Neighbors
 from partita.html import kernel
 from partita.ledger.entries import Debit, Part, checked_day, checked_part, checked_text, digest
@@ -55,6 +62,7 @@ _BEAT: Final = 5.0  # seconds between two signs of life
 _LONGEST_NAME: Final = 200  # characters of what a ledger writes down
 
 
+@warn_once()
 def publish(
     source: object,
     schema: Mapping[str, Domain],
@@ -448,6 +456,7 @@ class FileTarget:
 
 
 # `open_weights`: from a table to a session that answers queries one at a time.
+@warn_once()
 def open_weights(
     path: str | os.PathLike[str],
     source: object,

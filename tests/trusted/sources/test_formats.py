@@ -21,7 +21,11 @@ LABEL = Category(["Rome", "1", "caffè"])
 FOUND: list[tuple[Domain, list[object], str]] = [
     (NUMBER, ["$1,234", "-$5", "€ 3.50", "1.234,50 €", "USD 3", "(£3)", "3 usd"], "amounts with a currency"),
     (NUMBER, ["12.5%", "3 %"], "percentages"),
-    (NUMBER, ["1,234", "-1,234,567.8", "1 234", "1'234.5", "1.234.567", "1\u202f234"], "separators of thousands"),
+    (
+        NUMBER,
+        ["1,234", "-1,234,567.8", "1 234", "1'234.5", "1.234.567", "1\u202f234"],
+        "separators of thousands",
+    ),
     (NUMBER, ["3,14", "1.234,5", " -0,5 "], "decimal comma"),
     (NUMBER, ["(12.50)"], "negative numbers in brackets"),
     (NUMBER, ["12 kg", "5km/h", "30°"], "numbers with a unit"),
