@@ -249,10 +249,11 @@ def test_the_delimiter_of_a_file_is_written_into_the_spec(
     Path("p.csv").write_text(sign.join(["id", "age"]) + "\n" + sign.join(["1", "30"]) + "\n")
 
     done = run("init", "p.csv", "--delimiter", option, "-o", "r.toml")
-    Path("r.toml").write_text(
-        Path("r.toml").read_text().replace("[columns.id]", '[columns.id]\ntype = "integer"\nlow = 0\nhigh = 9', 1)
-        .replace("[columns.age]", '[columns.age]\ntype = "integer"\nlow = 0\nhigh = 99', 1)
-    )  # fmt: skip
+    text = Path("r.toml").read_text()
+    for name in ("id", "age"):
+        entries = f'[columns.{name}]\ntype = "integer"\nlow = 0\nhigh = 99'
+        text = text.replace(f"[columns.{name}]", entries, 1)
+    Path("r.toml").write_text(text)
 
     assert (done.code, done.err) == (0, "")
     assert "columns.age.type" in done.out

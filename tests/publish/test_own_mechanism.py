@@ -1,11 +1,11 @@
-"""A mechanism of the caller's own is planned, simulated and published like one of ours, and named as theirs."""
+"""A mechanism of the caller's own is planned, simulated and published like ours, and named as theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -47,7 +47,7 @@ class OwnRelease(pt.HistogramRelease):
     """A release of a class that no file knows."""
 
     kind = "own"
-    papers = {}
+    papers: ClassVar[dict[str, tuple[str, ...]]] = {}
 
 
 class Foreign(Counted):
