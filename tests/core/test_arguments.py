@@ -102,7 +102,7 @@ def test_the_message_shows_how_to_write_it() -> None:
     with pytest.raises(InvalidParameter) as missing:
         pt.Real(0, 1)  # type: ignore[call-arg]
     with pytest.raises(InvalidParameter, match="Real must have at most 2 arguments without a name, got 3"):
-        pt.Real(0, 1, "0.01")  # type: ignore[call-arg, misc]
+        pt.Real(0, 1, "0.01")  # type: ignore[call-arg]
     with pytest.raises(InvalidParameter, match="low must be given once"):
         pt.Integer(0, 9, low=1)  # type: ignore[misc]
 

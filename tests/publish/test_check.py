@@ -244,7 +244,7 @@ def test_a_source_that_groups_by_itself_is_asked_column_by_column() -> None:
 
 def test_columns_of_every_kind_are_explained() -> None:
     """One finding for each wrong format, with the rows that have it, and the rest apart."""
-    schema = {
+    schema: dict[str, Domain] = {
         "age": Integer(0, 120),
         "cost": Real(0, 100, step="0.01"),
         "day": Date("2024-01-01", "2024-12-31"),

@@ -509,10 +509,10 @@ def view_request(
         shape = shape_of(mechanism)
         if len(columns) > 1 and shape == "axes":
             axes = tuple(map(Axis.of, domains))
-            chosen = choose_own(mechanism, axes, **facts)
+            chosen = choose_own(mechanism, axes, Guarantee(**facts))
             return BoxRequest(columns=columns, domains=domains, share=share, choice=chosen)
         if len(columns) == 1 and shape == "size":
-            chosen = choose_own(mechanism, domains[0].size, **facts)
+            chosen = choose_own(mechanism, domains[0].size, Guarantee(**facts))
             return ColumnRequest(columns=columns, domains=domains, share=share, choice=chosen)
         mechanism = AUTO
     if len(columns) > 1:

@@ -29,7 +29,7 @@ from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
-from partita.guarantee import Guarantee, Neighbors, Unit, unit_of
+from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
 from partita.public.axis.quantiles import QuantileRelease
@@ -173,12 +173,13 @@ def _is_made(mechanism: object) -> bool:
     return hasattr(mechanism, "release") and not isinstance(mechanism, type)
 
 
-def choose_own(mechanism: Any, where: object, **common: Unpack[Common]) -> Choice[Any]:
+def choose_own(mechanism: Any, where: object, promised: Guarantee) -> Choice[Any]:
     """A mechanism of one's own over an axis of some size, or over some axes, `where`.
 
-    It must be made for just these, promise just what it is given, and say by an annotation what it releases.
+    It must be made for just these, promise just this, and say by an annotation what it releases.
     """
     shape = shape_of(mechanism)
+    common = {name: getattr(promised, name) for name in _PARAMETERS}
     made = mechanism if _is_made(mechanism) else mechanism(**{shape: where}, **common)
     for part in (shape, *_OWN_PARTS):
         check(hasattr(made, part), "mechanism", f"must have {part}", given=_name_own(made), fix=_OWN_FIX)
@@ -186,8 +187,6 @@ def choose_own(mechanism: Any, where: object, **common: Unpack[Common]) -> Choic
     rule = "must be made for just these axes" if shape == "axes" else f"must be made for {where} cells"
     fix = "pass a function that makes it for any"
     check(found == where, "mechanism", rule, given=_name_own(made), fix=fix)
-    unit = unit_of(common.get("unit"), common.get("contributions", 1))
-    promised = Guarantee(**{**common, "unit": unit})
     rule = f"must promise just what it is given, {promised!r}"
     fix = "pass a function that makes it for any epsilon"
     kept = made.guarantee == promised and made.epsilon == promised.epsilon
