@@ -403,7 +403,7 @@ def test_wants_of_a_plan_are_asked_by_themselves() -> None:
         "share where age >= 60 by region",
         "bounds of salary",
     ]
-    made = plan(SCHEMA, epsilon=8, wants=wants)
+    made = plan(SCHEMA, epsilon=4, wants=wants)
 
     found = simulate(made, people(), times=2)
 

@@ -53,7 +53,7 @@ _UNEXPLAINED: Final = {
 
 @final
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """Something that looks wrong: in how many rows, or None if it concerns the whole file, and the fix."""
 
     column: str | None
@@ -105,7 +105,7 @@ class FileCheck:
     file: str
     rows: int
     columns: tuple[ColumnCheck, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckFinding, ...] = ()
     readable: bool = True
 
     def to_json(self) -> dict[str, Any]:
@@ -144,13 +144,13 @@ class DataCheck:
         return tuple(_together(each) for each in found.values())
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[CheckFinding, ...]:
         """What looks wrong, over all files; of a file as a whole once, however many files have it."""
         found: dict[tuple[str | None, str, str], int | None] = {}
         for each in (finding for file in self.files for finding in file.findings):
             key, rows = (each.column, each.what, each.fix), each.rows
             found[key] = None if rows is None else (found.get(key) or 0) + rows
-        return tuple(Finding(column, what, rows, fix) for (column, what, fix), rows in found.items())
+        return tuple(CheckFinding(column, what, rows, fix) for (column, what, fix), rows in found.items())
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; the first says that they are secret."""
@@ -193,12 +193,12 @@ class DataCheck:
         lines = [line for each in self.findings for line in self._line(each)]
         return ["What looks wrong, and the fix:", *lines]
 
-    def _line(self, finding: Finding) -> list[str]:
+    def _line(self, finding: CheckFinding) -> list[str]:
         place = finding.column or self._places(finding)
         rows = "" if finding.rows is None else f"{_rows(finding.rows, self.rows)}: "
         return [f"- {place}: {rows}{finding.what}", f"  fix: {finding.fix}"]
 
-    def _places(self, finding: Finding) -> str:
+    def _places(self, finding: CheckFinding) -> str:
         """The file that has it, or how many."""
         files = [file.file for file in self.files if any(each.what == finding.what for each in file.findings)]
         return files[0] if len(files) == 1 else f"{len(files):,} files"
@@ -304,19 +304,19 @@ class _ColumnCounter:
         """What was counted."""
         return ColumnCheck(self._column, self.rows, dict(self._specials))
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[CheckFinding]:
         """The formats that were found, then what none explains, then what is certain to be a mistake."""
         for (what, fix), rows in self._formats.items():
-            yield Finding(self._column, what, rows, fix)
+            yield CheckFinding(self._column, what, rows, fix)
         for name, (what, fix) in _UNEXPLAINED.items():
             rest = self._specials.get(name, 0) - sum(self._formats.values())
             if rest > 0:
-                yield Finding(self._column, what, rest, fix)
+                yield CheckFinding(self._column, what, rest, fix)
         if self._domain is None and self._specials["null"]:
             fix = "fill in the ids: all rows without one count as one person, and most of them are left out"
-            yield Finding(self._column, "rows without an id", self._specials["null"], fix)
+            yield CheckFinding(self._column, "rows without an id", self._specials["null"], fix)
         elif self.rows and self._specials.get("null") == self.rows:
-            yield Finding(self._column, "every row is null", self.rows, "check the name of the column")
+            yield CheckFinding(self._column, "every row is null", self.rows, "check the name of the column")
 
 
 def _check_grouped(source: Source, schema: Mapping[str, Domain], names: Sequence[str]) -> FileCheck:
@@ -337,7 +337,7 @@ def _check_rows(rows: Rows, shown: str, schema: Mapping[str, Domain], names: Seq
     return _file_check(shown, counters)
 
 
-def _file_check(shown: str, counters: Sequence[_ColumnCounter], about: Sequence[Finding] = ()) -> FileCheck:
+def _file_check(shown: str, counters: Sequence[_ColumnCounter], about: Sequence[CheckFinding] = ()) -> FileCheck:
     columns = tuple(counter.checked() for counter in counters)
     findings = (*about, *(finding for counter in counters for finding in counter.findings()))
     return FileCheck(shown, columns[0].rows, columns, findings)
@@ -423,12 +423,12 @@ def _check_csv(rows: Csv, file: File, schema: Mapping[str, Domain], names: Seque
         return FileCheck(file.path, 0, (), (wrong,), readable=False)
     watched = _WatchedCsv(replace(rows, files=[file]), file)
     found = _check_rows(watched, file.path, schema, names)
-    about = tuple(Finding(None, what, lines, fix) for (what, fix), lines in watched.found.items())
+    about = tuple(CheckFinding(None, what, lines, fix) for (what, fix), lines in watched.found.items())
     others = tuple(each for each in found.findings if not about or each.what != UNREADABLE_CELLS.name)
     return replace(found, findings=about + others)
 
 
-def _find_in_header(rows: Csv, file: File, names: Sequence[str]) -> Finding | None:
+def _find_in_header(rows: Csv, file: File, names: Sequence[str]) -> CheckFinding | None:
     """What is wrong with the first line, for which `publish` would refuse the file; it is not shown."""
     if rows.names is not None:
         return None
@@ -438,21 +438,21 @@ def _find_in_header(rows: Csv, file: File, names: Sequence[str]) -> Finding | No
         first.decode()
     except UnicodeDecodeError:
         fix = "convert the file: iconv -f WINDOWS-1252 -t UTF-8, or -f UTF-16 if it comes from a spreadsheet"
-        return Finding(None, "the first line is not UTF-8", None, fix)
+        return CheckFinding(None, "the first line is not UTF-8", None, fix)
     header = _split_header(first, rows.delimiter)
     missing = [name for name in names if header.count(name) != 1]
     if not missing:
         return None
     for mark, said in _DELIMITERS.items():
         if mark != rows.delimiter and set(names) <= set(_split_header(first, mark)):
-            return Finding(None, f"fields are separated by {said}", None, _pass_delimiter(mark))
+            return CheckFinding(None, f"fields are separated by {said}", None, _pass_delimiter(mark))
     listed = ", ".join(missing)
     alike = {name.strip().casefold() for name in header}
     if all(name in header or name.strip().casefold() in alike for name in names):
         what = f"the header has columns more than once, in other case or with spaces around them: {listed}"
-        return Finding(None, what, None, "write the names in the spec as they are in the header")
+        return CheckFinding(None, what, None, "write the names in the spec as they are in the header")
     fix = "check the names, or declare header = [...] if the first line is a row already"
-    return Finding(None, f"the first line lacks columns: {listed}", None, fix)
+    return CheckFinding(None, f"the first line lacks columns: {listed}", None, fix)
 
 
 def _split_header(line: bytes, delimiter: str) -> list[str]:
