@@ -43,7 +43,7 @@ class Counted:
         return self.inner.release(data, noise=noise)
 
 
-class OwnRelease(pt.HistogramRelease):
+class OwnRelease(pt.HistogramRelease):  # type: ignore[misc]
     """A release of a class that no file knows."""
 
     kind = "own"
@@ -159,7 +159,7 @@ def without(part: str) -> Callable[..., Any]:
             for name, each in vars(Counted).items()
             if name not in (part, "__dict__", "__weakref__")
         }
-        kind = type("Lacking", (), parts)
+        kind: Any = type("Lacking", (), parts)
         lacking = kind.__new__(kind)
         lacking.__dict__.update({name: each for name, each in vars(made).items() if name != part})
         return lacking

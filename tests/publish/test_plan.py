@@ -344,9 +344,9 @@ def truth(text: str) -> float:
             south = [row["age"] for row in rows if row["region"] == "south" and row["age"] is not None]
             return float(sum(age for age in south if age <= 120))
         case "mean of age":
-            return sum(ages) / len(ages)
+            return float(sum(ages) / len(ages))
         case "variance of age":
-            return sum((age - sum(ages) / len(ages)) ** 2 for age in ages) / len(ages)
+            return float(sum((age - sum(ages) / len(ages)) ** 2 for age in ages) / len(ages))
         case _:
             return math.sqrt(truth("variance of age"))
 

@@ -107,10 +107,8 @@ def _labels(entries: Mapping[str, Any], place: str, folder: Path) -> object:
     """The labels of a category, which are listed, or in a file that the spec names from its own folder."""
     from partita.domain.category import read_labels
 
-    labels, within = (
-        entries.get("labels"),
-        {key: entries[key] for key in _OF_FILES["category"] if key in entries},
-    )
+    labels = entries.get("labels")
+    within = {key: entries[key] for key in _OF_FILES["category"] if key in entries}
     if not isinstance(labels, str):
         rule, fix = "must come with labels in a file", 'write labels = "labels.csv", or leave it out'
         for key, value in within.items():
@@ -453,8 +451,8 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
     schema = schema_of(options, spec)
-    if given["mechanism"] is not None and ":" in given["mechanism"]:
-        given["mechanism"] = load_factory(given["mechanism"])
+    if options.mechanism is not None and ":" in options.mechanism:  # never from a spec: it would run code
+        given["mechanism"] = load_factory(options.mechanism)
     if given["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}

@@ -337,9 +337,9 @@ def _check_rows(rows: Rows, shown: str, schema: Mapping[str, Domain], names: Seq
     return _file_check(shown, counters)
 
 
-def _file_check(shown: str, counters: Sequence[_ColumnCounter], about: Sequence[CheckFinding] = ()) -> FileCheck:
+def _file_check(shown: str, counters: Sequence[_ColumnCounter]) -> FileCheck:
     columns = tuple(counter.checked() for counter in counters)
-    findings = (*about, *(finding for counter in counters for finding in counter.findings()))
+    findings = tuple(finding for counter in counters for finding in counter.findings())
     return FileCheck(shown, columns[0].rows, columns, findings)
 
 
