@@ -195,7 +195,7 @@ def warn(message: Warning) -> None:
             return
         given.add(type(message))
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _INSIDE:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, stacklevel=level + 1)
 
