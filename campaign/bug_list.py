@@ -1622,6 +1622,39 @@ LEDGER: Final = (
 PUBLISHING: Final = (
     Bug(
         "publishing",
+        "a mechanism of the caller's own may promise another guarantee than the one that is paid",
+        "trusted/mechanisms/catalogue.py",
+        "kept = made.guarantee == promised and made.epsilon == promised.epsilon",
+        "kept = True",
+        "tests/publish/test_own_mechanism.py::test_what_is_no_mechanism_for_these_columns_is_refused",
+    ),
+    Bug(
+        "publishing",
+        "a check shows itself where it is only looked at",
+        "publish/check.py",
+        'return "DataCheck(secret: print it to read it, and do not keep what is printed)"',
+        "return str(self)",
+        "tests/publish/test_check.py::test_a_text_says_first_that_it_is_secret",
+    ),
+    Bug(
+        "publishing",
+        "the exit code of a check tells what it found",
+        "cli/publish.py",
+        "    note_check(options.data, schema, read)\n    return",
+        "    note_check(options.data, schema, read)\n    if found.findings:\n        raise SystemExit(1)\n"
+        "    return",
+        "tests/cli/test_check.py::test_publish_behaves_alike_whatever_the_rows_are",
+    ),
+    Bug(
+        "publishing",
+        "a simulation compares a sum with the values of rows that its conditions leave out",
+        "publish/trials.py",
+        'there = self._rows(question["where"]) & (self.cells[column].special == Special.ORDINARY)',
+        "there = self.cells[column].special == Special.ORDINARY",
+        "tests/publish/test_plan.py::test_exact_answers_are_those_of_the_rows",
+    ),
+    Bug(
+        "publishing",
         "noise is drawn before the debit",
         "publish/publish.py",
         '        debit = self._debit()\n        if debit.state == "done":\n'

@@ -131,6 +131,8 @@ from partita.public.workload.release import LinearQueriesRelease as LinearQuerie
 from partita.public.workload.release import LinearWorkloadRelease as LinearWorkloadRelease
 from partita.public.workload.release import QueryView as QueryView
 from partita.public.workload.weights import WeightsRelease as WeightsRelease
+from partita.publish.check import DataCheck as DataCheck
+from partita.publish.check import check as check
 from partita.publish.plan import Plan as Plan
 from partita.publish.plan import Simulation as Simulation
 from partita.publish.plan import plan as plan

@@ -31,13 +31,19 @@ by mistake is named by its type, so that no error can carry a value from the dat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 _SHOWN: Final = (bool, int, float, str, Fraction, Decimal, type(None))
 _LONGEST: Final = 60  # characters of a value in a message
+_INSIDE: Final = ("partita", "functools", "contextlib", "dataclasses")  # what a warning does not point at
 
 
 class PartitaError(Exception):
@@ -167,6 +173,33 @@ class PrivacyWarning(UserWarning):
     """A legal choice that protects people less than they may expect."""
 
 
+_WARNED: Final[ContextVar[set[type[Warning]] | None]] = ContextVar("warned", default=None)
+"""Of which kinds the running call of a public function has warned; None outside of one."""
+
+
+@contextmanager
+def warn_once() -> Iterator[None]:
+    """Within it, or in a function that it decorates, one warning of each kind is given: the first."""
+    token = _WARNED.set(set() if _WARNED.get() is None else _WARNED.get())
+    try:
+        yield
+    finally:
+        _WARNED.reset(token)
+
+
+def warn(message: Warning) -> None:
+    """Warn at the line outside of Partita that led here."""
+    given = _WARNED.get()
+    if given is not None:
+        if type(message) in given:
+            return
+        given.add(type(message))
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level + 1)
+
+
 def _public(given: object) -> str:
     if not isinstance(given, _SHOWN):
         return f"a value of type {type(given).__name__}"
@@ -179,6 +212,7 @@ def _public(given: object) -> str:
 # --- checks: one line for each rule ------------------------------------------------------------
 
 Wanted = TypeVar("Wanted")
+Kind = TypeVar("Kind")
 
 
 def check(holds: object, parameter: str, rule: str, *, given: object, fix: str) -> None:
@@ -204,6 +238,68 @@ def check_type(
     if not isinstance(value, kinds):
         raise InvalidParameter(parameter, rule, given=value, fix=fix)
     return value
+
+
+def check_arguments(kind: type[Kind]) -> type[Kind]:
+    """The same class, whose constructor says which argument is missing, or unknown, as InvalidParameter.
+
+    >>> @check_arguments
+    ... class Slot:
+    ...     def __init__(self, start, *, length): ...
+    >>> Slot(1)
+    Traceback (most recent call last):
+        ...
+    partita.errors.InvalidParameter: length must be given, got None; write Slot(start, *, length)
+    """
+    made = kind.__init__
+
+    @functools.wraps(made)
+    def init(self: Any, *positional: Any, **named: Any) -> None:
+        try:
+            made(self, *positional, **named)
+        except TypeError:
+            wrong = _wrong_argument(kind, made, (self, *positional), named)
+            if wrong is None:
+                raise
+        else:
+            return
+        raise wrong
+
+    kind.__init__ = init  # type: ignore[method-assign]
+    return kind
+
+
+def _wrong_argument(
+    kind: type[Any], made: Callable[..., None], positional: tuple[Any, ...], named: dict[str, Any]
+) -> InvalidParameter | None:
+    """What is wrong with the arguments of a constructor, if not every parameter has one that it may have."""
+    import inspect  # takes longer to load than all the rest
+
+    signature = inspect.signature(made)
+    try:
+        signature.bind(*positional, **named)
+    except TypeError:
+        pass
+    else:
+        return None
+    parameters = list(signature.parameters.values())[1:]
+    plain = [each.replace(annotation=each.empty) for each in parameters]
+    fix = f"write {kind.__name__}{inspect.Signature(plain)}"
+    known = [each.name for each in parameters]
+    for name in named:
+        if name not in known:
+            rule = f"must be a parameter of {kind.__name__}"
+            return InvalidParameter(name, rule, given=name, fix=fix)
+    in_a_row = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    if len(positional) - 1 > len(in_a_row):
+        rule = f"must have at most {len(in_a_row)} arguments without a name"
+        return InvalidParameter(kind.__name__, rule, given=len(positional) - 1, fix=fix)
+    given = {*in_a_row[: len(positional) - 1], *named}
+    needed = [each.name for each in parameters if each.default is each.empty]
+    missing = next((name for name in needed if name not in given), None)
+    twice = next((name for name in named if name in in_a_row[: len(positional) - 1]), kind.__name__)
+    rule = "must be given once" if missing is None else "must be given"
+    return InvalidParameter(missing or twice, rule, given=None, fix=fix)
 
 
 def check_bool(value: object, parameter: str) -> bool:

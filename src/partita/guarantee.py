@@ -9,7 +9,6 @@ docs/proofs/composition_of_losses.md.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -17,7 +16,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Final, Literal, TypeAlias, final, get_args
 
-from partita.errors import IncompatibleGuarantees, PrivacyWarning, check, check_bool
+from partita.errors import IncompatibleGuarantees, PrivacyWarning, check, check_bool, warn
 from partita.html import card
 from partita.numbers import Exact, check_choice, freeze, frozen, integer, parameter, rational
 
@@ -30,11 +29,11 @@ CHANGE_ONE: Final = "change-one"
 UNLIMITED: Final = 2**63 - 1
 """Any number: of looks at the state, or of the events of one user."""
 
+_LARGEST_SHOWN: Final = Fraction(10**300)
 _LARGE_EPSILON: Final = 5  # e^5 is 148: beyond it the guarantee means little, and a warning says so
 _LARGEST_EXPONENT: Final = 700  # e^700 is still a float
 _LARGEST_WORTH: Final = 20  # the largest epsilon whose factor is shown as a number
 _SMALLEST_SLOPE: Final = 1e-300  # below it a division may overflow
-_LARGEST_SHOWN: Final = Fraction(10**300)
 _ROW_OF: Final = {"person": "row", "user": "event"}
 
 
@@ -253,12 +252,11 @@ def _growth_above(epsilon: Fraction, size: int) -> Fraction | None:
 
 def _warn_if_large(epsilon: Fraction) -> None:
     if epsilon > _LARGE_EPSILON:
-        warnings.warn(
+        message = (
             f"epsilon {float(min(epsilon, _LARGEST_SHOWN)):.6g} is above {_LARGE_EPSILON}: odds about a unit "
-            "may change by a factor of more than 148; lower it, or say in the release why not",
-            PrivacyWarning,
-            stacklevel=3,
+            "may change by a factor of more than 148; lower it, or say in the release why not"
         )
+        warn(PrivacyWarning(message))
 
 
 # --- the budget of many mechanisms -------------------------------------------------------------

@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar, dataclass_transform
 
-from partita.errors import InvalidParameter, check
+from partita.errors import InvalidParameter, check, check_arguments
 
 Choice = TypeVar("Choice")
 Given = TypeVar("Given", contravariant=True)
@@ -98,7 +98,7 @@ def parameter(**options: Any) -> Any:
 def frozen(
     *, kw_only: bool = False, eq: bool = True, repr: bool = True
 ) -> Callable[[type[Kind]], type[Kind]]:
-    """A frozen dataclass that may have `Converted` fields, which subclasses inherit.
+    """A frozen dataclass that may have `Converted` fields, which subclasses inherit; see `check_arguments`.
 
     >>> @frozen(kw_only=True)
     ... class Noisy:
@@ -110,7 +110,8 @@ def frozen(
     Fraction(1, 2)
     """
     # mypy does not know that it is frozen: it would take inherited fields to be held as they are given.
-    return dataclasses.dataclass(frozen=True, kw_only=kw_only, eq=eq, repr=repr)
+    made = dataclasses.dataclass(frozen=True, kw_only=kw_only, eq=eq, repr=repr)
+    return lambda kind: check_arguments(made(kind))
 
 
 def freeze(instance: object, **fields: object) -> None:

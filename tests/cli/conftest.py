@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partita.cli import main
+from partita.publish import check
 
 CANARY = "Quetzalcoatlus"
 """A word that stands in the data only: wherever else it is seen, something leaked."""
@@ -83,6 +84,21 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for what is noted about checks, in place of that of the user."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks have been run before: `publish` has nothing to note."""
+    monkeypatch.setattr(check, "was_checked", lambda *_: True)
 
 
 @pytest.fixture

@@ -239,3 +239,33 @@ def test_a_spec_that_cannot_be_written_is_said_plainly(run: Run, folder: Path, p
 
     assert done.code == 1
     assert "output must be writable" in done.err
+
+
+@pytest.mark.parametrize(("sign", "option"), [(";", ";"), ("\t", "\t"), ("\t", "\\t")], ids=repr)
+def test_the_delimiter_of_a_file_is_written_into_the_spec(
+    sign: str, option: str, run: Run, folder: Path
+) -> None:
+    """So that check and publish read the file in the same way, with a tab as a shell writes it, too."""
+    Path("p.csv").write_text(sign.join(["id", "age"]) + "\n" + sign.join(["1", "30"]) + "\n")
+
+    done = run("init", "p.csv", "--delimiter", option, "-o", "r.toml")
+    text = Path("r.toml").read_text()
+    for name in ("id", "age"):
+        entries = f'[columns.{name}]\ntype = "integer"\nlow = 0\nhigh = 99'
+        text = text.replace(f"[columns.{name}]", entries, 1)
+    Path("r.toml").write_text(text)
+
+    assert (done.code, done.err) == (0, "")
+    assert "columns.age.type" in done.out
+    assert read_spec("r.toml").delimiter == option
+    assert "No format looks wrong." in run("check", "p.csv", "--spec", "r.toml").out
+
+
+def test_a_wrong_delimiter_is_a_usage_error(run: Run, folder: Path) -> None:
+    """Exit code 2, and no spec."""
+    Path("p.csv").write_text("id;age\n")
+
+    done = run("init", "p.csv", "--delimiter", "ab", "-o", "r.toml")
+
+    assert (done.code, Path("r.toml").exists()) == (2, False)
+    assert "delimiter must be one ASCII character" in done.err

@@ -377,3 +377,53 @@ def test_help_says_what_the_steward_states(run: Run) -> None:
 
     assert "states that no field holds a line feed, since every line is one row" in said
     assert "convert other files to Parquet first" in said
+
+
+OWN = """
+import partita as pt
+from partita.trusted.noise import SYSTEM
+
+class Counted(pt.HistogramCounts):
+    name = "counted"
+
+    def release(self, data, *, noise=SYSTEM) -> pt.HistogramRelease:
+        return super().release(data, noise=noise)
+"""
+
+
+def test_a_mechanism_of_ones_own_is_named_by_its_module(
+    run: Run, people: Path, spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the command line and not in a spec, which runs no code; the receipt has its name."""
+    Path("own_mechanism_of_a_test.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    named = "own_mechanism_of_a_test:Counted"
+    Path("own.toml").write_text(SPEC.replace('mechanism = "tree"', f'mechanism = "{named}"'))
+
+    planned = run("plan", "--spec", spec, "--mechanism", named)
+    done = run("publish", people, "--spec", spec, "--mechanism", named, "-o", "out.parquet")
+    by_spec = run("plan", "--spec", "own.toml")
+    missing = run("plan", "--spec", spec, "--mechanism", "own_mechanism_of_a_test:Nothing")
+
+    assert (planned.code, done.code) == (0, 0), planned.err
+    assert "age, by counted" in done.out
+    assert "not one of Partita's" in planned.out
+    assert load("out.parquet").views[0].mechanism == "counted"
+    assert "mechanism must be 'auto' or one of" in by_spec.err
+    assert "mechanism must name a module and a function in it" in missing.err
+
+
+def test_questions_are_asked_of_a_simulation(run: Run, people: Path, spec: Path) -> None:
+    """Of so many releases, in text and JSON; without a simulation there is nothing to ask."""
+    asked = ("plan", "--spec", spec, "--question", "count where age >= 30", "--question", "ranges of region")
+    simulated = (*asked, "--simulate", people, "--times", 3)
+
+    [record] = run(*simulated, "--json").records
+    alone = run(*asked)
+
+    assert [(each["question"], each["groups"], each["times"]) for each in record["asked"]] == [
+        ("count where age >= 30", 1, 3),
+        ("ranges of region", 2, 3),
+    ]
+    assert "count where age >= 30" in run(*simulated).out
+    assert (alone.code, "pass --simulate too" in alone.err) == (2, True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import CANARY
+from .conftest import CANARY, Run
 
 PARTITA = (sys.executable, "-m", "partita")
 
@@ -111,8 +111,9 @@ def test_an_interrupted_query_ends_quietly(release: Path) -> None:
         "from partita.publish import publish as place\nplace.draw = stop",
     ],
 )
-def test_an_interrupted_publish_leaves_nothing(people: Path, spec: Path, patch: str) -> None:
+def test_an_interrupted_publish_leaves_nothing(run: Run, people: Path, spec: Path, patch: str) -> None:
     """Ctrl-C while rows are read or noise is drawn: no release and no temporary file."""
+    run("check", people, "--spec", spec)
     before = {path.name for path in people.parent.iterdir()}
 
     done = interrupted(patch, "publish", people, "--spec", spec, "-o", people.parent / "out.parquet")

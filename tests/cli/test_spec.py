@@ -13,7 +13,7 @@ from partita.cli.spec import Spec, read_spec
 from partita.domain import Category, Date, Integer, Real, Timestamp
 from partita.errors import InvalidParameter
 
-from .conftest import CANARY, SPEC
+from .conftest import CANARY, SPEC, Run
 
 
 def written(folder: Path, text: str) -> str:
@@ -142,7 +142,15 @@ def test_wide_bounds_are_exact(folder: Path) -> None:
             '[columns.x]\ntype = "real"\nlow = 0\nhigh = inf\nstep = 1',
             r"columns\.x\.high must be a finite number",
         ),
-        ('[columns.x]\ntype = "category"\nlabels = "a"', r"columns\.x\.labels must be a non-empty list"),
+        ('[columns.x]\ntype = "category"\nlabels = []', r"columns\.x\.labels must be a non-empty list"),
+        (
+            '[columns.x]\ntype = "category"\nlabels = "a"',
+            r"columns\.x\.labels must be a text file that you may",
+        ),
+        (
+            '[columns.x]\ntype = "category"\nlabels = ["a"]\ncolumn = "b"',
+            r"columns\.x\.column must come with",
+        ),
         ('[columns.x]\ntype = "category"\nlabels = [1]', r"columns\.x\.labels must be texts"),
         ("[release]\nepsilon = 0", r"release\.epsilon must be positive, got 0"),
         ("[release]\nepsilon = nan", r"release\.epsilon must be a finite number"),
@@ -208,3 +216,70 @@ def test_no_bytes_break_the_reader(folder: Path, noise: bytes, place: int) -> No
     except InvalidParameter:
         return
     assert isinstance(read, Spec)
+
+
+# --- labels in a file -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ('labels = "codes.txt"', "FCO\nBRI\n"),
+        ('labels = "codes.txt"\ncolumn = "code"', "code,name\nFCO,Rome\nBRI,Bari\n"),
+        ('labels = "codes.txt"\ncolumn = "code"\ndelimiter = ";"', "name;code\nRome;FCO\nBari;BRI\n"),
+    ],
+)
+def test_labels_are_read_from_a_file_beside_the_spec(
+    entry: str,
+    text: str,
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its path is relative to the spec, wherever the command runs."""
+    (folder / "codes.txt").write_text(text)
+    path = written(folder, f'[columns.x]\ntype = "category"\n{entry}')
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+    assert read_spec(path).columns == {"x": Category(["FCO", "BRI"])}
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (f"{CANARY}\n{CANARY}\n", r"columns\.x\.labels must all be different, got 'codes\.txt'"),
+        (f"{CANARY}\n\n", r"columns\.x\.labels must not be empty texts"),
+        (None, r"columns\.x\.labels must be a text file that you may read"),
+    ],
+)
+def test_a_wrong_file_of_labels_is_named(text: str | None, rule: str, folder: Path) -> None:
+    """With the entry of the spec, and no line of the file."""
+    if text is not None:
+        (folder / "codes.txt").write_text(text)
+
+    with pytest.raises(InvalidParameter, match=rule) as refused:
+        read_spec(written(folder, '[columns.x]\ntype = "category"\nlabels = "codes.txt"'))
+
+    assert CANARY not in str(refused.value)
+
+
+def test_long_lists_of_labels_are_abbreviated(run: Run, folder: Path) -> None:
+    """In the receipt and in `info`; the release has all of them."""
+    labels = [f"label {number}" for number in range(300)]
+    (folder / "codes.txt").write_text("\n".join(labels))
+    (folder / "a.csv").write_text("x\nlabel 3\n")
+    path = written(folder, '[columns.x]\ntype = "category"\nlabels = "codes.txt"\n[release]\nepsilon = 1')
+
+    receipt = run("publish", "a.csv", "--spec", path, "-o", "a.parquet").out
+    info = run("info", "a.parquet").out
+
+    for text in (receipt, info):
+        assert "Category of 300 labels: 'label 0', 'label 1', 'label 2', ..." in " ".join(text.split())
+    for text in (receipt, run("plan", "--spec", path).out):
+        assert "label 150" not in text
+    assert run("query", "a.parquet", "count where x = 'label 299'").code == 0
+    assert "did you mean 'label 299'?" in run("query", "a.parquet", "count where x = 'Label 299'").err
+    assert (
+        "did you mean 'label 299'?"
+        in run("query", "a.parquet", "count where x in ('label 3', 'lable 299')").err
+    )

@@ -4,12 +4,17 @@ import datetime
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from partita.domain import Category
+from partita.errors import InvalidParameter
+
+SECRET = "Quetzalcoatlus"
 
 
 def chosen(labels: list[str], values: Any) -> list[str]:
@@ -95,3 +100,88 @@ def test_missing_text_of_any_container_is_null() -> None:
     not_a_number = np.array(["north", np.nan], np.dtypes.StringDType(na_object=np.nan))
 
     assert chosen(["north"], missing) == chosen(["north"], not_a_number) == ["north", "null"]
+
+
+# --- labels from a file, and labels that were misspelt ------------------------------------------
+
+
+def test_labels_are_read_from_a_file(tmp_path: Path) -> None:
+    """A label in each line, or in a column of a CSV file; byte order mark and line endings do not matter."""
+    lines, table = tmp_path / "codes.txt", tmp_path / "airports.csv"
+    lines.write_bytes("\ufeffRome\r\nBari, Apulia\r\nNew \u201cYork\u201d\r\n".encode())
+    table.write_text('code;name\nFCO;"Rome; Fiumicino"\nBRI;Bari\n')
+
+    assert Category.read(lines) == Category(["Rome", "Bari, Apulia", "New \u201cYork\u201d"])
+    assert Category.read(table, column="code", delimiter=";") == Category(["FCO", "BRI"])
+    assert Category.read(str(table), column="name", delimiter=";").labels[0] == "Rome; Fiumicino"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "rule"),
+    [
+        ("", {}, "labels must not be empty, got 'labels.csv'"),
+        ("a\n\nb\n", {}, "labels must not be empty texts"),
+        (f"a\n{SECRET}\n{SECRET}\n", {}, "labels must all be different"),
+        ("code,name\n", {"column": "code"}, "labels must not be empty"),
+        (f"code\n{SECRET}\n{SECRET}\n", {"column": "code"}, "labels must all be different"),
+        (f"{SECRET},b\n1,2\n", {"column": "code"}, "column must name one column in the first line of labels"),
+        (f"code,name\n{SECRET}\n", {"column": "code"}, "column must be in every line of labels.csv"),
+        (f'code,name\n"{SECRET}\n', {"column": "code"}, "column must name one column"),
+        ("code\na\n", {"column": "code", "delimiter": "ab"}, "delimiter must be one ASCII character"),
+        ("code\na\n", {"column": 3}, "column must name one column"),
+        (b"\xff\xfe", {}, "labels must be a text file"),
+        (None, {}, "labels must be a text file that you may read"),
+        ("x\n" * (2**23 + 1), {}, "labels must be in a file of at most 16777216 bytes"),
+    ],
+    ids=str,
+)
+def test_a_file_without_labels_is_refused(
+    text: str | bytes | None, options: dict[str, Any], rule: str, tmp_path: Path
+) -> None:
+    """No error shows a line: the file may be the data, taken for labels by mistake."""
+    path = tmp_path / "labels.csv"
+    if text is not None:
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    with pytest.raises(InvalidParameter, match=rule) as refused:
+        Category.read(path, **options)
+
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", [3, None, "", "a\0b", b"labels"], ids=repr)
+def test_what_is_no_path_has_no_labels(path: Any) -> None:
+    """Nor is a list of labels a path."""
+    with pytest.raises(InvalidParameter, match="labels must be the path of a file"):
+        Category.read(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "fix"),
+    [
+        ("rome", "did you mean 'Rome'?"),
+        (" ROME ", "did you mean 'Rome'?"),
+        ("Barri", "did you mean 'Bari'?"),
+        ("new york", "did you mean 'New York'?"),
+        ("Oslo", "choose among 'Rome', 'Bari', 'New York'"),
+        ("", "choose among 'Rome'"),
+        (7, "choose among 'Rome'"),
+    ],
+    ids=repr,
+)
+def test_a_misspelt_label_gets_a_suggestion(given: object, fix: str) -> None:
+    """Labels are public."""
+    with pytest.raises(InvalidParameter) as refused:
+        Category(["Rome", "Bari", "New York"]).locate(given, name="city")
+
+    assert refused.value.fix.startswith(fix)
+
+
+def test_among_very_many_labels_only_case_is_compared() -> None:
+    """Comparing letter by letter would take too long."""
+    labels = [f"Label {number}" for number in range(5000)]
+
+    with pytest.raises(InvalidParameter, match="did you mean 'Label 4999'"):
+        Category(labels).locate("label 4999")
+    with pytest.raises(InvalidParameter, match=r"choose among 'Label 0', .* and so on"):
+        Category(labels).locate("Labell 4999")

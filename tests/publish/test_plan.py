@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from partita.domain import Category, Domain, Integer, Real
 from partita.errors import InvalidParameter
 from partita.publish.plan import Plan, plan, simulate
-from partita.publish.trials import BoxTrial
+from partita.publish.trials import BoxTrial, QuestionTrial
 from partita.testing import ZeroNoise
 from partita.trusted.mechanisms.boxes import GridCounts
 from partita.trusted.mechanisms.catalogue import ROWS
@@ -318,3 +319,146 @@ def test_bad_input_is_named() -> None:
         simulate(CANARY, people())  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="ranges must be at least 1"):
         simulate(planned(AGE, mechanism="tree"), people(), ranges=0)
+
+
+# --- questions that matter, asked of simulated releases ------------------------------------------
+
+
+def truth(text: str) -> float:
+    """The exact answers again, by plain Python over the rows."""
+    rows = people().to_pylist()
+    ages = sorted(row["age"] for row in rows if row["age"] is not None and row["age"] <= 120)
+    match text:
+        case "count":
+            return float(len(rows))
+        case "count where age is null":
+            return float(sum(row["age"] is None for row in rows))
+        case "count where age between 30 and 39 and region = 'north'":
+            return float(sum((row["age"] or 0) in range(30, 40) and row["region"] == "north" for row in rows))
+        case "difference between (age >= 60) and (age < 30)":
+            known = [row["age"] for row in rows if row["age"] is not None]
+            return float(sum(age >= 60 for age in known) - sum(age < 30 for age in known))
+        case "median of age":
+            return float(ages[math.ceil(len(ages) / 2) - 1])
+        case "sum of age where region = 'south'":
+            south = [row["age"] for row in rows if row["region"] == "south" and row["age"] is not None]
+            return float(sum(age for age in south if age <= 120))
+        case "mean of age":
+            return float(sum(ages) / len(ages))
+        case "variance of age":
+            return float(sum((age - sum(ages) / len(ages)) ** 2 for age in ages) / len(ages))
+        case _:
+            return math.sqrt(truth("variance of age"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "count",
+        "count where age is null",
+        "count where age between 30 and 39 and region = 'north'",
+        "difference between (age >= 60) and (age < 30)",
+        "median of age",
+        "sum of age where region = 'south'",
+        "mean of age",
+        "variance of age",
+        "std of age",
+    ],
+)
+def test_exact_answers_are_those_of_the_rows(text: str) -> None:
+    """For every kind of question that is compared, special cells and rows beyond the bounds included."""
+    schema = {name: SCHEMA[name] for name in ("age", "region")}
+    trial = QuestionTrial.read(text, schema)
+    names = trial.columns or ("age",)
+    points = tally(open_source(people()), schema).points(names)
+
+    [exact] = trial.exact(points, {name: schema[name] for name in names})
+
+    assert exact == pytest.approx(truth(text))
+
+
+def test_questions_are_asked_of_many_releases() -> None:
+    """With the exact answer, the errors, and how many intervals hold it."""
+    made = planned({name: SCHEMA[name] for name in ("age", "region")}, epsilon=4, views=["age", "region"])
+    asked = ["count where age between 30 and 39", "ranges of region", "ranges of age", "median of age"]
+
+    found = simulate(made, people(), ranges=1, questions=asked, times=5, confidence=0.999)
+
+    assert [each.question for each in found.asked] == asked
+    assert [each.groups for each in found.asked] == [1, 2, 32, 1]
+    assert [each.times for each in found.asked] == [5] * 4
+    assert all(0 <= each.typical <= each.largest for each in found.asked)
+    assert all(each.held > 0.9 and each.determinable == 1 for each in found.asked)
+    assert found.asked[1].exact == 100
+    assert "ranges of region" in str(found)
+    assert "held the part of the intervals at 0.999" in str(found)
+    assert [each["question"] for each in found.to_json()["asked"]] == asked
+
+
+def test_wants_of_a_plan_are_asked_by_themselves() -> None:
+    """Those by a column for each group; bounds, which are two values, are left out."""
+    wants = [
+        "median of age",
+        "mean of salary by region",
+        "share where age >= 60 by region",
+        "bounds of salary",
+    ]
+    made = plan(SCHEMA, epsilon=4, wants=wants)
+
+    found = simulate(made, people(), times=2)
+
+    assert [(each.question, each.groups) for each in found.asked] == [
+        ("median of age", 1),
+        ("mean of salary by region", 2),
+        ("share where age >= 60 by region", 2),
+    ]
+    assert found.measured == ()
+    assert "ranges" not in str(found).partition("question")[2].partition("Of 2 releases")[0]
+
+
+def test_without_noise_answers_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a person of whom few rows count is missed: the exact answers are those of all rows."""
+    monkeypatch.setattr(system.SystemNoise, "add", lambda self, x, scale, parts=None: np.asarray(x).copy())
+    rows = {"id": [1, 1, 2, 3], "age": [30, 31, 30, 40]}
+    bounded = planned(AGE, mechanism="histogram", person="id", contributions=1)
+
+    [plain] = simulate(planned(AGE, mechanism="histogram"), rows, questions=["count"], times=1).asked
+    [missed] = simulate(bounded, rows, questions=["count"], times=1).asked
+
+    assert (plain.exact, plain.largest, plain.held) == (4, 0, 1)
+    assert (missed.exact, missed.largest) == (4, 1)
+
+
+def test_a_table_without_rows_can_be_asked() -> None:
+    """A mean of no rows has no exact answer, and nothing to compare."""
+    made = planned(AGE, mechanism="tree", sums=["age"])
+
+    [count, mean] = simulate(made, {"age": []}, questions=["count", "mean of age"], times=2).asked
+
+    assert count.exact == 0
+    assert math.isnan(mean.exact)
+    assert math.isnan(mean.held)
+
+
+@pytest.mark.parametrize(
+    ("questions", "rule"),
+    [
+        (
+            ["count where agge = 3"],
+            "questions must name columns of the schema, got 'agge'; did you mean 'age'",
+        ),
+        (["mean of nope by age"], "questions must be about columns of the schema"),
+        (["histogram of age"], "questions must be of the kinds count, sum"),
+        (["count where 2*age <= 3"], "questions must be of the kinds count, sum"),
+        (["bounds of age"], "questions must be of totals, means"),
+        (["count where"], "question"),
+        ([3], "questions must be questions or wants"),
+        (3, "questions must be a list of questions"),
+        (["sum of age"], "sums"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_is_refused(questions: Any, rule: str) -> None:
+    """With a typed error that says what can."""
+    with pytest.raises(InvalidParameter, match=rule):
+        simulate(planned(AGE, mechanism="tree"), people(), questions=questions, times=1)

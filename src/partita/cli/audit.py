@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentTypeError
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from partita.cli.common import Commands, Options, Outcome, command, epsilon, show
+from partita.cli.common import Commands, Options, Outcome, command, epsilon, load_factory, show
 from partita.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def _check_options(options: Options) -> None:
 def _audit_factory(options: Options) -> Report:
     from partita.audit.engine import audit
 
-    factory, budget = _load_factory(options.mechanism), options.epsilon or 1
+    factory, budget = load_factory(options.mechanism), options.epsilon or 1
     try:
         mechanism = factory(budget)
     except Exception as error:
@@ -64,15 +62,3 @@ def _audit_factory(options: Options) -> Report:
         raise InvalidParameter("mechanism", rule, given=type(error).__name__, fix=fix) from None
     neighbours, name, depth = getattr(mechanism, "neighbours", None), options.mechanism, options.depth
     return audit(mechanism, neighbours=neighbours, epsilon=budget, name=name, depth=depth, factory=factory)
-
-
-def _load_factory(named: str) -> Any:
-    """The function of a module; modules are searched for in the current folder first."""
-    module, _, name = named.partition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
-        rule = "must name a module and a function in it"
-        raise InvalidParameter("mechanism", rule, given=named, fix="write module:factory") from None

@@ -7,8 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias, TypeVar, final, get_args
@@ -61,6 +63,13 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
     if text and sys.stdout is not None:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
+
+
+def say(message: str) -> None:
+    """Write a message to stderr, if it is open."""
+    with suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.write(printable(f"partita: {message}\n", sys.stderr))
 
 
 def printable(text: str, stream: TextIO | None) -> str:
@@ -178,6 +187,18 @@ def add_confidence(parser: CommandParser, says: str) -> None:
     """The probability that an interval holds."""
     says = f"{says}; default: %(default)s"
     parser.add("--confidence C", says, type=probability("confidence"), default=0.95)
+
+
+def load_factory(named: str) -> Any:
+    """The function of a module; modules are searched for in the current folder first."""
+    module, _, name = named.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        rule = "must name a module and a function in it"
+        raise InvalidParameter("mechanism", rule, given=named, fix="write module:factory") from None
 
 
 # Files and pictures that a command leaves behind, whole or not at all; no window is opened.

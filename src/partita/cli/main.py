@@ -12,7 +12,7 @@ from typing import Final
 
 import partita
 from partita.cli import audit, ledger, local, pan, publish, query, serve, sql, stream
-from partita.cli.common import CommandParser, printable, show
+from partita.cli.common import CommandParser, say, show
 from partita.errors import (
     ImplausibleReports,
     IncompatibleGuarantees,
@@ -22,7 +22,7 @@ from partita.errors import (
 )
 
 _COMMANDS = (
-    *(publish.declare_init, publish.declare_plan, publish.declare_publish),
+    *(publish.declare_init, publish.declare_check, publish.declare_plan, publish.declare_publish),
     *(query.declare_query, query.declare_info, query.declare_plot),
     *(sql.declare_sql, sql.declare_synthesize),
     *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
@@ -124,10 +124,8 @@ def _print_warnings() -> Iterator[None]:
 
 
 def _say(message: str, code: int) -> int:
-    """Write a message to stderr, if it is open; return the exit code that goes with it."""
-    with suppress(OSError, ValueError):
-        if sys.stderr is not None:
-            sys.stderr.write(printable(f"partita: {message}\n", sys.stderr))
+    """Write a message to stderr; return the exit code that goes with it."""
+    say(message)
     return code
 
 

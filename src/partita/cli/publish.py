@@ -1,4 +1,4 @@
-"""`partita publish` and what belongs to it: `init`, `plan`, `mechanisms`, `keygen`, `sign` and `verify`."""
+"""`partita publish` and what belongs to it, from `init` and `check` to `sign` and `verify`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,31 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from partita.cli import common
-from partita.cli.spec import add_request, described, open_entries, reading, requested, spec_of, template
-from partita.errors import check
+from partita.cli.spec import (
+    DELIMITER,
+    Entries,
+    Spec,
+    add_columns,
+    add_request,
+    described,
+    open_entries,
+    reading,
+    requested,
+    schema_of,
+    spec_of,
+    template,
+)
+from partita.errors import InvalidParameter, check
 from partita.html import with_interval
-from partita.public.records import Record, column_records, name_view, specials, sum_records, view_records
+from partita.public.records import (
+    Record,
+    column_records,
+    name_view,
+    specials,
+    sum_records,
+    unread_records,
+    view_records,
+)
 
 if TYPE_CHECKING:
     from partita.answer import Answer
@@ -63,6 +84,7 @@ def run_publish(options: common.Options) -> common.Outcome:
     if options.dataset is not None and options.ledger is None:
         raise argparse.ArgumentTypeError("--dataset names a budget in a ledger; pass --ledger too")
     spec = spec_of(options)
+    _warn_unchecked(options, spec)
     dataset, stored = options.dataset or spec.dataset, os.path.lexists(options.output)
     release = publish(
         options.data if len(options.data) > 1 else options.data[0],
@@ -76,6 +98,40 @@ def run_publish(options: common.Options) -> common.Outcome:
     )
     with phase("writing the receipt", patience=_PATIENCE):
         return _receipt(options, release, dataset, stored=stored)
+
+
+# `partita check`: exact numbers about the rows, for the steward alone.
+def declare_check(commands: common.Commands) -> None:
+    """The data, and the columns that it should have."""
+    says = "count, exactly and for the steward alone, the rows that a spec cannot read; nothing is spent"
+    parser = common.command(
+        commands, "check", run_check, says, example="partita check people.parquet --spec release.toml"
+    )
+    parser.add("DATA", "Parquet, CSV or JSON lines files, or a pattern", nargs="+")
+    add_columns(parser)
+
+
+def run_check(options: common.Options) -> common.Outcome:
+    """Check, and note that it was done, which is public; the exit code does not depend on what was found."""
+    from partita.publish.check import check, note_check
+
+    spec = spec_of(options)
+    schema, read = schema_of(options, spec), reading(options, spec)
+    person = options.person or spec.person
+    found = check(options.data if len(options.data) > 1 else options.data[0], schema, person=person, **read)
+    note_check(options.data, schema, read)
+    return common.Outcome(str(found), [found.to_json()])
+
+
+def _warn_unchecked(options: common.Options, spec: Spec) -> None:
+    """Say on stderr if no check of this spec was noted: a public fact, whatever the rows are."""
+    from partita.publish.check import was_checked
+
+    if not was_checked(options.data, schema_of(options, spec), reading(options, spec)):
+        common.say(
+            "note: no check of this spec and these files was run here; `partita check` says, at no cost, "
+            "which rows the spec cannot read"
+        )
 
 
 @common.argument
@@ -95,7 +151,9 @@ def _receipt(
     tables = _summarize_tables(release)
     conditions = [_ONE_LINE] if _names_csv(options.data) else []
     debit, left = _describe_debit(options.ledger, dataset)
+    unread = unread_records(release)
     lines = [
+        *_unread_lines(release, unread),
         ("release", options.output),
         ("guarantee", str(release.guarantee or _UNPROTECTED)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _part_records(release)),
@@ -109,6 +167,7 @@ def _receipt(
     ]
     return common.Outcome.of(
         common.table(lines, left=2),
+        unread=unread,
         path=options.output,
         guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_part_records(release)), None),
@@ -121,6 +180,17 @@ def _receipt(
         dataset=dataset,
         left=left,
     )
+
+
+def _unread_lines(release: Release, unread: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """Which part of the rows is invalid or other, by released numbers; or that they do not say."""
+    if not unread:
+        yield "unread", "this release does not say how many rows are invalid or other: no column was counted"
+    for share in unread:
+        found = "not determinable: too few rows for the noise"
+        if share["share"] is not None:
+            found = "{share:.2%} of rows, 95% from {low:.2%} to {high:.2%}".format_map(share)
+        yield "unread", f"{share['column']} is {share['cell']}: {found}"
 
 
 def _names_csv(data: Sequence[str]) -> bool:
@@ -217,17 +287,26 @@ def declare_init(commands: common.Commands) -> None:
     )
     says = "name:type(bounds), or a Parquet, Arrow or CSV file, of which only names and types are read"
     parser.add("SCHEMA", says, nargs="+")
+    parser.add(*DELIMITER)
     parser.add("-o --output FILE", "default: %(default)s", default="release.toml")
     parser.add(*common.FORCE)
 
 
 def run_init(options: common.Options) -> common.Outcome:
     """Write the spec; say what is left to fill in."""
-    columns = common.argument(described)(options.schema)
-    common.write_whole(options.output, template(columns).encode(), overwrite=options.force)
+    columns = _describe_schemas(options.schema, options.delimiter)
+    written = template(columns, options.delimiter).encode()
+    common.write_whole(options.output, written, overwrite=options.force)
     missing = [f"columns.{name}.{key}" for name, entries in columns.items() for key in open_entries(entries)]
     text = _describe_spec(options.output, missing)
     return common.Outcome.of(text, path=options.output, columns=list(columns), missing=missing)
+
+
+def _describe_schemas(schemas: Sequence[str], delimiter: str | None) -> dict[str, Entries]:
+    try:
+        return described(schemas, delimiter or ",")
+    except InvalidParameter as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _describe_spec(path: str, missing: list[str]) -> str:
@@ -316,6 +395,10 @@ def declare_plan(commands: common.Commands) -> None:
     says = "compare a real column in a view of its own with this step; may be repeated"
     parser.add("--step STEP", says, action="append")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
+    says = "with --simulate: a question or want that matters, asked of many releases; may be repeated"
+    parser.add("--question QUESTION", says, action="append")
+    says = "with --question: of so many releases; default: %(default)s"
+    parser.add("--times N", says, type=common.whole("times"), default=20)
 
 
 def run_plan(options: common.Options) -> common.Outcome:
@@ -325,6 +408,9 @@ def run_plan(options: common.Options) -> common.Outcome:
     spec = spec_of(options)
     planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
     if options.simulate is None:
+        if options.question:
+            raise argparse.ArgumentTypeError("--question is asked of simulated releases; pass --simulate too")
         return common.Outcome(f"{planned} No data was touched.", [planned.to_json()])
-    simulated = simulate(planned, options.simulate, **reading(options, spec))
+    asked = {"questions": options.question, "times": options.times}
+    simulated = simulate(planned, options.simulate, **asked, **reading(options, spec))
     return common.Outcome(f"{planned}\n\n{simulated}", [planned.to_json() | simulated.to_json()])

@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
-from partita.cli.common import NEIGHBORS, CommandParser, Options, argument, epsilon, whole
+from partita.cli.common import NEIGHBORS, CommandParser, Options, argument, epsilon, load_factory, whole
 from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
 from partita.guarantee import positive_epsilon
 from partita.numbers import integer, rational
@@ -36,6 +36,9 @@ COLUMN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "category": ("labels",),
 }
 """What each type of column must say, in the order in which a spec says it; only `zone` may be left out."""
+
+_OF_FILES: Final[Mapping[str, tuple[str, ...]]] = {"category": ("column", "delimiter")}
+"""What a column may say beside that: where in a file its labels are."""
 
 _TABLES: Final = ("columns", "release", "csv")
 _CSV: Final = ("delimiter", "header")
@@ -90,6 +93,8 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
     entries = check_type(entries, Mapping, place, "must be a table", fix='write type = "integer" and so on')
     kind = _kind(entries, place)
     facts = {key: _exact(entries.get(key, _DEFAULTS.get(key))) for key in COLUMN_KEYS[kind]}
+    if kind == "category":
+        facts["labels"] = _labels(entries, place, Path(where).parent)
     for key, value in facts.items():
         check(value is not None, f"{place}.{key}", "must be filled in", given=value, fix=_FILL_IN)
     try:
@@ -98,13 +103,31 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
         raise _move_error(error, f"{place}.{error.parameter}", entries.get(error.parameter)) from None
 
 
+def _labels(entries: Mapping[str, Any], place: str, folder: Path) -> object:
+    """The labels of a category, which are listed, or in a file that the spec names from its own folder."""
+    from partita.domain.category import read_labels
+
+    labels = entries.get("labels")
+    within = {key: entries[key] for key in _OF_FILES["category"] if key in entries}
+    if not isinstance(labels, str):
+        rule, fix = "must come with labels in a file", 'write labels = "labels.csv", or leave it out'
+        for key, value in within.items():
+            check(False, f"{place}.{key}", rule, given=value, fix=fix)
+        return labels
+    try:
+        return read_labels(folder / labels, **within)
+    except InvalidParameter as error:
+        given = entries.get(error.parameter)
+        raise _move_error(error, f"{place}.{error.parameter}", given) from None
+
+
 def _kind(entries: Mapping[str, Any], place: str) -> str:
     kind = entries.get("type")
     if not isinstance(kind, str) or kind not in COLUMN_KEYS:
         fix = _nearest(str(kind), tuple(COLUMN_KEYS))
         rule = f"must be one of {', '.join(COLUMN_KEYS)}"
         raise InvalidParameter(f"{place}.type", rule, given=kind, fix=fix)
-    _check_keys(entries, ("type", *COLUMN_KEYS[kind]), f"{place}.")
+    _check_keys(entries, ("type", *COLUMN_KEYS[kind], *_OF_FILES.get(kind, ())), f"{place}.")
     return kind
 
 
@@ -224,15 +247,15 @@ _DESCRIBED: Final = re.compile(r"(?P<name>.+?):(?P<type>[a-z]+)(?:\((?P<bounds>.
 _EXAMPLE: Final = "write for example age:integer(0,120), or name a .parquet or .csv file"
 
 
-def described(arguments: Sequence[str]) -> dict[str, Entries]:
-    """The columns that the arguments describe, in their order.
+def described(arguments: Sequence[str], delimiter: str = ",") -> dict[str, Entries]:
+    """The columns that the arguments describe, in their order; `delimiter` is that of CSV files.
 
     >>> described(["age:integer(0,120)", "salary:real"])
     {'age': {'type': 'integer', 'low': '0', 'high': '120'}, 'salary': {'type': 'real'}}
     """
     columns: dict[str, Entries] = {}
     for text in arguments:
-        for name, entries in _columns(text).items():
+        for name, entries in _columns(text, delimiter).items():
             fix = "leave one out"
             check(name not in columns, "schema", "must describe a column once", given=name, fix=fix)
             columns[name] = entries
@@ -247,9 +270,9 @@ def open_entries(entries: Entries) -> list[str]:
     return [key for key in COLUMN_KEYS[kind] if key not in entries and key != "zone"]
 
 
-def _columns(argument: str) -> Columns:
+def _columns(argument: str, delimiter: str) -> Columns:
     if Path(argument.lower().removesuffix(".gz")).suffix in _COLUMN_READERS:
-        return _of_file(argument)
+        return _of_file(argument, delimiter)
     match = _DESCRIBED.fullmatch(argument)
     if match is None or not match["name"].isprintable():
         raise InvalidParameter("schema", "must be name:type(bounds) or a file", given=argument, fix=_EXAMPLE)
@@ -290,23 +313,23 @@ def _bound(kind: str, place: int, part: str) -> tuple[str, str]:
     return key, value.strip() if separator else part
 
 
-def _of_file(path: str) -> Columns:
+def _of_file(path: str, delimiter: str) -> Columns:
     from partita.trusted.sources.base import find_files as find
 
     [file, *others] = find(path)
     check_source(not others, file.shown, "must be one file", fix="name one that has the columns of all")
     with file.reading() as stream:
-        columns = _COLUMN_READERS[file.extension](stream, file.shown)
+        columns = _COLUMN_READERS[file.extension](stream, file.shown, delimiter)
     return {name: entries for name, entries in columns.items() if name.isprintable()}
 
 
-def _read_parquet(stream: Any, shown: str) -> Columns:
+def _read_parquet(stream: Any, shown: str, _: str) -> Columns:
     import pyarrow.parquet as pq
 
     return _of_schema(lambda: pq.read_schema(stream), shown)
 
 
-def _of_arrow(stream: Any, shown: str) -> Columns:
+def _of_arrow(stream: Any, shown: str, _: str) -> Columns:
     import pyarrow as pa
 
     def schema() -> Any:
@@ -346,11 +369,13 @@ def _of_type(arrow: Any) -> Entries:
     return {"type": next((name for name, fits in tests.items() if fits), "category")}
 
 
-def _of_csv(stream: Any, shown: str) -> Columns:
+def _of_csv(stream: Any, shown: str, delimiter: str) -> Columns:
     """The names in the first line; text has no types."""
+    from partita.trusted.sources.open import check_delimiter
     from partita.trusted.sources.text import split_fields as fields
 
-    names = fields(stream.readline(2**20).rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf"), ",")
+    mark = check_delimiter(delimiter)
+    names = fields(stream.readline(2**20).rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf"), mark)
     if names is None or not all(names):
         raise SourceError(shown, "must start with a line of column names", fix="describe the columns instead")
     return {name.decode(errors="replace"): {} for name in names}
@@ -364,14 +389,22 @@ _COLUMN_READERS: Final[Mapping[str, Any]] = {
 }
 
 # What is to be published, from a spec and from flags; a flag counts for more.
+DELIMITER: Final = "--delimiter SIGN", "between the fields of a CSV file; default: a comma"
 _EITHER: Final = ("person", "contributions", "neighbors", "mechanism")
+
+
+def add_columns(parser: CommandParser) -> None:
+    """The options that say which columns there are, and how rows are read."""
+    parser.add("--spec FILE", "a spec in TOML; `partita init` writes one")
+    says = "a column, for example age:integer(0,120); may be repeated"
+    parser.add("--column NAME:TYPE(BOUNDS)", says, action="append", default=[])
+    parser.add("--person COLUMN", "the column of ids; default: a row is a person")
+    parser.add(*DELIMITER)
 
 
 def add_request(parser: CommandParser) -> None:
     """The options that say what to publish."""
-    parser.add("--spec FILE", "a spec in TOML; `partita init` writes one")
-    says = "a column, for example age:integer(0,120); may be repeated"
-    parser.add("--column NAME:TYPE(BOUNDS)", says, action="append", default=[])
+    add_columns(parser)
     parser.add(
         "--by COLUMNS",
         (
@@ -393,11 +426,10 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--want STATISTIC", says, action="append")
     parser.add("--epsilon E", "what all views together may cost", type=epsilon)
     parser.add("--delta D", "a chance of failure that queries may have; default: none")
-    parser.add("--person COLUMN", "the column of ids; default: a row is a person")
     parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
-    parser.add("--mechanism NAME", "default: auto; `partita mechanisms` lists them")
-    parser.add("--delimiter SIGN", "between the fields of a CSV file; default: a comma")
+    says = "default: auto; `partita mechanisms` lists them; or MODULE:FACTORY, one of your own"
+    parser.add("--mechanism NAME", says)
 
 
 def spec_of(options: Options) -> Spec:
@@ -418,12 +450,20 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         "wants": options.want or spec.wants,
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
     }
-    schema = dict(spec.columns) | _parse_columns(options.column)
-    if not schema:
-        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
+    schema = schema_of(options, spec)
+    if options.mechanism is not None and ":" in options.mechanism:  # never from a spec: it would run code
+        given["mechanism"] = load_factory(options.mechanism)
     if given["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}
+
+
+def schema_of(options: Options, spec: Spec) -> dict[str, Domain]:
+    """The domain of every column that options or spec describe."""
+    schema = dict(spec.columns) | _parse_columns(options.column)
+    if not schema:
+        raise argparse.ArgumentTypeError("no column is described; pass --spec, or --column for each")
+    return schema
 
 
 def _layout(options: Options, spec: Spec) -> dict[str, Any]:
@@ -479,7 +519,7 @@ _MEANING: Final[Mapping[str, tuple[str, str]]] = {
     "start": ('"2020-01-01"', "the first day that is told apart"),
     "end": ('"2029-12-31"', "the last; of slots of time, the first slot of that day"),
     "resolution": ('"1h"', "how long a slot of time is"),
-    "labels": ('["a", "b"]', "all values, in the order in which ranges count them"),
+    "labels": ('["a", "b"]', 'all values, in the order in which ranges count them; or a file: "labels.csv"'),
 }
 
 _TOGETHER: Final = """
@@ -491,7 +531,11 @@ _APART: Final = """
 # Up to {most} columns can be published, and then asked, together: put them in one view.
 views = {views}"""
 
-_RELEASE_TEMPLATE: Final = """
+_CSV_TEMPLATE: Final = """\
+# [csv]                         # for .csv files only
+# delimiter = ",\""""
+
+_RELEASE_TEMPLATE: Final = f"""
 # epsilon = "1"                 # or --epsilon; all views together cost this much
 # shares = [1, 1]               # how the views share it: a weight for each
 # together = [["age", "salary"]]    # columns of a large table that matter in combination
@@ -505,15 +549,18 @@ _RELEASE_TEMPLATE: Final = """
 # neighbors = "add-remove"      # or "change-one", if the number of people is public
 # mechanism = "auto"            # `partita mechanisms` lists them
 
-# [csv]                         # for .csv files only
-# delimiter = ","
+{_CSV_TEMPLATE}
 # header = ["id", "age"]        # if the first line is a row already"""
 
 
-def template(columns: Columns) -> str:
+def template(columns: Columns, delimiter: str | None = None) -> str:
     """A spec with these columns; what they leave open is a placeholder in a comment."""
     tables = [_column_lines(name, entries) for name, entries in columns.items()]
-    return "\n\n".join([_HEAD, *tables, f"[release]{_layout_lines(list(columns))}{_RELEASE_TEMPLATE}"]) + "\n"
+    release = _RELEASE_TEMPLATE
+    if delimiter is not None:
+        told = f"[csv]                           # for .csv files only\ndelimiter = {_quote(delimiter)}"
+        release = release.replace(_CSV_TEMPLATE, told)
+    return "\n\n".join([_HEAD, *tables, f"[release]{_layout_lines(list(columns))}{release}"]) + "\n"
 
 
 def _layout_lines(names: list[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from partita.domain.base import Domain
 from partita.domain.category import Category
-from partita.errors import InvalidParameter, check_bool
+from partita.errors import InvalidParameter, check_arguments, check_bool
 from partita.numbers import freeze, integer
 
 LARGEST_AXIS: Final = 2**63
@@ -23,6 +23,7 @@ _MOST_SPECIALS: Final = 4  # below, above, invalid, null
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class Axis:
     """Positions 0, ..., width-1: `before` special cells, `size` cells in order, `after` special cells.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import math
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
 
@@ -25,6 +28,8 @@ _LARGEST_BITS: Final = 2000
 
 _SPECIALS: Final = (str(Special.NULL), str(Special.OTHER))
 _SHOWN: Final = 5  # labels that an error message lists
+_COMPARED: Final = 2000  # labels that are compared with a misspelt one letter by letter
+_LARGEST_FILE: Final = 2**24  # bytes of a file of labels
 
 
 def canonical(
@@ -106,8 +111,7 @@ class Category:
         """The cell of a public value, which must be a label or have one as its canonical text."""
         encoded = self.encode([value])
         if encoded.special[0] != Special.ORDINARY:
-            more = "" if self.size <= _SHOWN else " and so on"
-            fix = f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}"
+            fix = self._suggest(value)
             raise InvalidParameter(name, "must be one of the column's labels", given=value, fix=fix)
         return Position(int(encoded.cells[0]))
 
@@ -120,9 +124,31 @@ class Category:
         (labels,) = read_entries(spec, "category", "labels")
         return cls(cast(Sequence[str], labels))
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, column: str | None = None, delimiter: str = ",") -> Self:
+        """The labels in a public text file in UTF-8, in their order: a code book, never the data.
+
+        Without `column`, each line is one label. With it, the file is CSV, its first line names the columns,
+        and the labels are in the one of this name.
+        """
+        labels = read_labels(path, column=column, delimiter=delimiter)
+        return cls(labels)
+
     @cached_property
     def _cells(self) -> dict[str, int]:
         return {label: cell for cell, label in enumerate(self.labels)}
+
+    def _suggest(self, value: object) -> str:
+        """The label that was probably meant, or some of the labels: they are public."""
+        word = value.strip().casefold() if isinstance(value, str) else ""
+        folded = {label.strip().casefold(): label for label in self.labels} if word else {}
+        near = [word] if word in folded else []
+        if not near and self.size <= _COMPARED:
+            near = get_close_matches(word, folded, n=1, cutoff=0.7)
+        if near:
+            return f"did you mean {folded[near[0]]!r}?"
+        more = "" if self.size <= _SHOWN else " and so on"
+        return f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}"
 
     def _encode(self, content: columns.Plain) -> Encoded:
         if isinstance(content, columns.Texts):
@@ -145,6 +171,63 @@ class Category:
         labels = pa.array([label.encode() for label in self.labels], pa.large_binary())
         cells = pc.index_in(texts, value_set=labels).fill_null(-1).to_numpy().astype(np.int64)
         return _make_encoded(cells, np.full(len(cells), Special.OTHER, np.uint8))
+
+
+def read_labels(path: object, *, column: object = None, delimiter: object = ",") -> list[str]:
+    """The labels in a text file; see `Category.read`. No error shows a line of the file: it may be data."""
+    lines = _read_lines(path)
+    shown = os.path.basename(str(path))
+    if column is None:
+        return _check_read(lines, shown)
+    mark = delimiter if isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii() else None
+    if mark is None or mark in '"\r\n\0':
+        fix = 'pass ",", ";", "|" or "\\t"'
+        raise InvalidParameter("delimiter", "must be one ASCII character", given=delimiter, fix=fix)
+    try:
+        rows = [row for row in csv.reader(lines, delimiter=mark, strict=True) if row]
+    except csv.Error:
+        rows = []
+    head = [name.strip() for name in rows[0]] if rows else []
+    if not isinstance(column, str) or head.count(column) != 1:
+        fix = "check the name and the delimiter, or leave column out if each line is one label"
+        raise InvalidParameter(
+            "column", f"must name one column in the first line of {shown}", given=column, fix=fix
+        )
+    place = head.index(column)
+    rule, fix = (
+        f"must be in every line of {shown}",
+        "check the delimiter, and that no field holds a line feed",
+    )
+    check(all(len(row) == len(head) for row in rows), "column", rule, given=column, fix=fix)
+    return _check_read([row[place] for row in rows[1:]], shown)
+
+
+def _read_lines(path: object) -> list[str]:
+    """The lines of a file, without their endings."""
+    valid = isinstance(path, str | os.PathLike) and str(path) and "\0" not in str(path)
+    check(valid, "labels", "must be the path of a file", given=path, fix='pass for example "airports.csv"')
+    content = b""
+    try:
+        with open(os.fspath(path), "rb") as file:  # type: ignore[call-overload]
+            content = file.read(_LARGEST_FILE + 1)
+        text = content.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        fix = "check the path, and that the file is UTF-8"
+        raise InvalidParameter(
+            "labels", "must be a text file that you may read", given=str(path), fix=fix
+        ) from None
+    rule, fix = f"must be in a file of at most {_LARGEST_FILE} bytes", "name a file of labels, not of data"
+    check(len(content) <= _LARGEST_FILE, "labels", rule, given=str(path), fix=fix)
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+
+
+def _check_read(labels: list[str], shown: str) -> list[str]:
+    """The labels, if there are some, each once and none empty; no error shows one, for they may be data."""
+    check(labels, "labels", "must not be empty", given=shown, fix="write one label in each line")
+    check(all(labels), "labels", "must not be empty texts", given=shown, fix="remove lines without a label")
+    fix = "list each label once"
+    check(len(set(labels)) == len(labels), "labels", "must all be different", given=shown, fix=fix)
+    return labels
 
 
 def _make_encoded(cells: npt.NDArray[np.int64], otherwise: npt.NDArray[np.uint8]) -> Encoded:

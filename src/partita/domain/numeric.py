@@ -27,7 +27,7 @@ from partita.domain.base import (
     read_entries,
     whole,
 )
-from partita.errors import InvalidParameter, check
+from partita.errors import InvalidParameter, check, check_arguments
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, integer, parameter, rational
 
@@ -154,6 +154,7 @@ def check_bounded(value: Fraction, name: str, given: object) -> Fraction:
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, repr=False)
 class Integer:
     """The integers from `low` to `high`, both included; a cell for each.

@@ -21,6 +21,7 @@ from partita.errors import (
     LedgerRefusal,
     TermsDiffer,
     UnknownDataset,
+    check_arguments,
     check_type,
 )
 from partita.guarantee import Guarantee, Neighbors, Unit
@@ -195,6 +196,7 @@ _INSERT: Final = (
 
 
 @final
+@check_arguments
 class Ledger:
     """Budgets in a file, or in PostgreSQL, that never let a dataset spend more than its total.
 

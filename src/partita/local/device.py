@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Self, final
 
-from partita.errors import BudgetExceeded, InvalidData, InvalidParameter, InvalidState, check
+from partita.errors import (
+    BudgetExceeded,
+    InvalidData,
+    InvalidParameter,
+    InvalidState,
+    check,
+    check_arguments,
+    check_type,
+)
 from partita.local.question import Question, parse_question, question_from
 from partita.numbers import rational
 from partita.trusted.noise.kernel import token
@@ -71,6 +79,7 @@ class Report:
 
 
 @final
+@check_arguments
 class Device:
     """Answers questions out of a budget that its owner set, and stores a report before it is sent.
 
@@ -81,7 +90,8 @@ class Device:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, budget: object) -> None:
-        self._path = os.fspath(path)
+        rule, fix = "must be the path of a file", 'pass for example "answers.state"'
+        self._path = os.fspath(check_type(path, (str, os.PathLike), "path", rule, fix=fix))
         self.budget = rational(budget, "budget")
         check(self.budget > 0, "budget", "must be positive", given=budget, fix="pass for example 4")
         with self._lock() as lock:

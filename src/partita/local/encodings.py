@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import exp
 from typing import ClassVar, Final, final
 
-from partita.errors import check
+from partita.errors import check, check_arguments
 from partita.local.randomizer import (
     LARGEST_SIZE,
     WHOLE,
@@ -27,6 +27,7 @@ from partita.numbers import freeze, integer
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class HadamardResponse(FrequencyRandomizer):
     """Choose a row of a Hadamard matrix, and tell its sign at the column of the cell, or not [ASZ19].
@@ -94,6 +95,7 @@ _LARGEST_BUCKETS: Final = 1 << 16
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class LocalHashing(FrequencyRandomizer):
     """Choose h(x) = ((a x + b) mod prime) mod buckets at random, and respond about h(x) [WBLJ17].
@@ -214,6 +216,7 @@ class MeanRandomizer(Randomizer):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class OneBit(MeanRandomizer):
     """The number rounded at random to 0 or 1, and randomized response about that, in one comparison [DJW13].
@@ -284,6 +287,7 @@ class OneBit(MeanRandomizer):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(MeanRandomizer):
     """A place in the window of `window` places that begins at the number, or any other place [WXYZ19].
@@ -368,6 +372,7 @@ _FREE_VECTORS: Final = 1 << 16
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class ProjectiveResponse(FrequencyRandomizer):
     """Report a point y of a projective space over F_q, more likely with <x, y> = 0 [FNNT22].

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 
 from partita.arrays import Floats, Ints
-from partita.errors import BudgetExceeded, check
+from partita.errors import BudgetExceeded, check, check_arguments
 from partita.local.columns import walsh_hadamard
 from partita.local.oracle import LROracle, OneRow, only_element
 from partita.local.question import Mean
@@ -44,6 +44,7 @@ class SQAnswer:
 
 
 @final
+@check_arguments
 class SQOracle:
     """Answers statistical queries, each from the next group of people who were never asked before.
 
@@ -142,6 +143,7 @@ def _number(value: Any) -> float:
 
 
 @final
+@check_arguments
 @dataclass(frozen=True)
 class Stump:
     """Says `above` for cells from `threshold` on, and the other label below; with its estimated error."""
@@ -156,6 +158,7 @@ class Stump:
 
 
 @final
+@check_arguments
 @dataclass(frozen=True)
 class StumpTask:
     """To learn a stump over the cells 0, ..., size-1 of labelled people, from one report of each.
@@ -199,6 +202,7 @@ class StumpTask:
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, eq=False)
 class Logistic:
     """Weights of a logistic regression, and how many people were asked for them."""

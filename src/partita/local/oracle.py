@@ -24,6 +24,7 @@ from partita.errors import (
     InvalidState,
     StreamForked,
     check,
+    check_arguments,
     raise_without_cause,
 )
 from partita.guarantee import CHANGE_ONE, UNLIMITED, Guarantee
@@ -155,6 +156,7 @@ class BudgetBook(Protocol):
 
 
 @final
+@check_arguments
 class BudgetMemory:
     """Budgets of a simulation: gone with the process, and of no use in a forked one."""
 
@@ -177,6 +179,7 @@ class BudgetMemory:
 
 
 @final
+@check_arguments
 class BudgetFile(Closing):
     """Budgets in one file with two slots: a crash leaves what was before a batch or what is after it.
 
@@ -388,6 +391,7 @@ _CHECK: Final = "check the probabilities"
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class ListedLaw(LocalLaw):
     """A law given by all of its probabilities: `table[x][y]` is that of the report y about the cell x.
@@ -409,8 +413,9 @@ class ListedLaw(LocalLaw):
     table: tuple[tuple[Fraction, ...], ...]
 
     def __post_init__(self) -> None:
-        freeze(self, size=len(self.table), epsilon=check_epsilon(self.epsilon))
         rule = "must have rows of Fractions that add up to 1"
+        check(isinstance(self.table, Sequence), "table", rule, given=None, fix=_CHECK)
+        freeze(self, size=len(self.table), epsilon=check_epsilon(self.epsilon))
         check(_is_law(self.table), "table", rule, given=None, fix=_CHECK)
         rule = "must have a common denominator up to 2^46"
         check(self.denominator <= _LARGEST_DENOMINATOR, "table", rule, given=None, fix=_CHECK)

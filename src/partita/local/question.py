@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final, get_args
 
-from partita.errors import InvalidParameter, check, check_type
+from partita.errors import InvalidParameter, check, check_arguments, check_type
 from partita.local.encodings import (
     HadamardResponse,
     LocalHashing,
@@ -169,6 +169,7 @@ _MOST_VARIANCE: Final = Fraction(3, 2)
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, init=False)
 class Frequency(CellQuestion):
     """Which of a public list of values does a person hold?
@@ -236,6 +237,7 @@ _FARTHEST: Final = 10**300
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, init=False)
 class Mean(Question):
     """What is a person's number, between two public bounds?

@@ -20,7 +20,7 @@ from math import isqrt, log
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, final
 
-from partita.errors import check, check_data
+from partita.errors import check, check_arguments, check_data
 from partita.numbers import freeze, integer, rational
 from partita.trusted.noise import kernel
 
@@ -360,6 +360,7 @@ class FrequencyRandomizer(Randomizer):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(FrequencyRandomizer):
     """Say the true cell with probability e^epsilon / (e^epsilon + size - 1), else another one.
@@ -418,6 +419,7 @@ _REFUSED: Final = 65 * log(2)
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class UnaryEncoding(FrequencyRandomizer):
     """A fair coin in place of the bit of the true cell; every other bit is one with a small chance [WBLJ17].

@@ -14,7 +14,7 @@ from itertools import accumulate, product
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias, final
 
-from partita.errors import InvalidParameter, check, check_data
+from partita.errors import InvalidParameter, check, check_arguments, check_data
 from partita.local.question import (
     CellQuestion,
     Frequency,
@@ -101,6 +101,7 @@ class ViewQuestion(Question):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, init=False)
 class Range(ViewQuestion, CellQuestion):
     """Where on a public line is a person, roughly or exactly?
@@ -152,6 +153,7 @@ class Range(ViewQuestion, CellQuestion):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, init=False)
 class Rectangles(ViewQuestion):
     """Where is a person in the space of two to six public columns?
@@ -401,6 +403,7 @@ def _finest(line: CellTree, cells: int) -> int:
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class Mixture(LocalLaw):
     """A view, uniform among all of them or assigned, and a report about what it sees of the cell.
@@ -419,6 +422,8 @@ class Mixture(LocalLaw):
 
     def __post_init__(self) -> None:
         freeze(self, views=check_report_views(self.views))
+        rule = "must be a list of randomizers"
+        check(isinstance(self.parts, Sequence), "parts", rule, given=None, fix=_WRITTEN)
         pairs = zip(self.views, self.parts, strict=False)
         fits = all(_fits(view, part, self.epsilon) for view, part in pairs)
         rule = "must have a randomizer for each view, all of one epsilon"
@@ -497,6 +502,7 @@ def check_report_views(views: Iterable[object]) -> tuple[ReportView, ...]:
     A report is charged by what `ReportView` sees of a cell. An object that only looks like a view, or a view
     that was changed after it was made, may see more.
     """
+    check(isinstance(views, Iterable), "views", "must be a list of views", given=views, fix=_WRITTEN)
     made = tuple(_copy_view(view) for view in views)
     rule = "must be at least one, all of the same columns"
     check(len({view.lines for view in made}) == 1, "views", rule, given=None, fix="pass the same lines")

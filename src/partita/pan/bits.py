@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints
-from partita.errors import check
+from partita.errors import check, check_arguments
 from partita.numbers import check_choice, integer
 from partita.pan import sketch
 from partita.public.bounds import laplace_variance
@@ -102,6 +102,7 @@ def bit_variance(coin: sketch.Coin) -> float:
 
 
 @final
+@check_arguments
 class Density(sketch.ListedSketch, BitSketch):
     """The fraction of a public universe that has appeared, private even if memory is read once [DR14, 12.2].
 
@@ -279,6 +280,7 @@ _LOW_BITS: Final = 32
 
 
 @final
+@check_arguments
 class Distinct(BitSketch):
     """The number of different ids that came; private even if the memory is read once.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Self, final
 
 from partita.answer import Answer
-from partita.errors import InvalidState, check
+from partita.errors import InvalidState, check, check_arguments
 from partita.pan.bits import Density, Distinct
 from partita.pan.registers import RampRegisters, Registers
 from partita.pan.sketch import Ids, ListedSketch, Sketch
@@ -21,6 +21,7 @@ _SEQUENCE: Final = 0  # always: a number of saves would be seen by a look, and s
 
 
 @final
+@check_arguments
 class SketchFile(Closing):
     """The state of one sketch in one file, of which one state can be read at any time, open in one process.
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Bools, Ints
-from partita.errors import InvalidParameter, check
+from partita.errors import InvalidParameter, check, check_arguments
 from partita.local.encodings import projective_points
 from partita.local.randomizer import threshold
 from partita.numbers import integer
@@ -35,6 +35,7 @@ _LONGEST: Final = 10**4
 
 
 @final
+@check_arguments
 class Registers(sketch.ListedSketch):
     """How many of a public universe came how often, private even if the memory is read once.
 
@@ -417,6 +418,7 @@ _BIT_VARIANCE: Final = 0.25
 
 
 @final
+@check_arguments
 class RampRegisters(sketch.ListedSketch):
     """How many of a public universe came how often: the simple registers, for comparison with `Registers`.
 

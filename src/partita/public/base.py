@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from partita.arrays import integer_array
 from partita.domain.base import Domain
+from partita.domain.category import Category
 from partita.errors import InvalidData, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import Html, card, shortlist
@@ -173,6 +174,8 @@ def format_excerpt(names: Sequence[str], length: int, row: Callable[[int], Seque
 
 
 LONGEST: Final = 60
+_LISTED: Final = 8  # labels that are all written where a column is described
+_FIRST: Final = 3  # of more labels
 """No name and no domain is shown with more characters."""
 
 
@@ -208,9 +211,16 @@ def promise(guarantee: Guarantee | None) -> str:
     return "none: made with injected noise" if guarantee is None else str(guarantee)
 
 
-def describe_domain(domain: Domain) -> str:
-    """What a column may hold."""
-    return shorten(repr(domain), LONGEST)
+def describe_domain(domain: Domain, width: int = LONGEST) -> str:
+    """What a column may hold; of many labels their number, the first ones and the last.
+
+    >>> describe_domain(Category([str(number) for number in range(300)]))
+    "Category of 300 labels: '0', '1', '2', ..., '299'"
+    """
+    if not isinstance(domain, Category) or domain.size <= _LISTED:
+        return shorten(repr(domain), width)
+    first = ", ".join(map(repr, domain.labels[:_FIRST]))
+    return shorten(f"Category of {domain.size:,} labels: {first}, ..., {domain.labels[-1]!r}", width)
 
 
 # Long work that somebody else may stop.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from partita.domain import domain_from_spec
 from partita.domain.axis import MOST_COLUMNS, Axis
 from partita.domain.base import Domain
-from partita.errors import InvalidRelease
+from partita.errors import InvalidRelease, check_release
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.axis.base import AxisRelease, Json, Parts, Specials
 from partita.public.axis.flat import HistogramRelease
@@ -422,6 +422,9 @@ class ViewForm:
     def written(self, view: Published, parts: Parts) -> dict[str, Json]:
         """The entries of a view but for its series."""
         released = self.released(view)
+        known = type(released) in type(released).kinds().values()
+        fix = "keep it in memory, or let the mechanism return one of Partita's classes"
+        check_release(known, "release", "must be of a class that a file can be read back to", fix=fix)
         return {
             **self.about(view),
             "mechanism": view.mechanism,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.answer import Answers
+from partita.answer import Answers, Joint, ratio_bounds
 from partita.arrays import Floats
 from partita.domain.base import Domain, Special
 from partita.domain.calendar import calendar_groups
@@ -33,7 +33,7 @@ from partita.public.base import checkpoint, figure, format_excerpt
 from partita.public.conditions import Either, Ends, Where, join_both, parse_conditions
 from partita.public.keys import GroupKey, GroupOrder, check_keys, read_key
 from partita.public.results import find_bin_cells
-from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ratio_bounds
+from partita.public.sums.base import Covers, End, Ratio, SumAnswer
 from partita.public.tables.sums import TableSumView
 from partita.public.views import BoxView
 

@@ -32,6 +32,8 @@ Shown: TypeAlias = Mapping[str, Any]
 
 Line: TypeAlias = Sequence[str]
 
+_EACH: Final = 0.975  # of two intervals that hold together with 95%
+
 
 def to_plain(value: object) -> object:
     """A value as JSON can hold it: exact numbers and dates as text, numbers that are not finite as null.
@@ -261,24 +263,12 @@ class GroupedResult(Result):
 
     def text(self, question: Question, record: Shown) -> Text:
         """A line for each group, and what their order can support."""
-        show = _figure if record["statistic"] == "count" else _measure
         lines = []
         for row in record["groups"]:
             names = ["(null)" if name is None else str(name) for name in row["key"]]
-            value, low, high = (_shown(row[name], show) for name in ("value", "low", "high"))
-            error = (
-                ""
-                if not math.isfinite(row.get("error", math.inf))
-                else (show(row["error"]) if record["statistic"] == "count" else f"{row['error']:,.3g}")
-            )
-            lines.append([*names, value, error, f"{low} .. {high}", row.get("basis", "")])
-        heads = [
-            *record["by"],
-            record["statistic"],
-            "± error",
-            f"{100 * record['confidence']:g}% interval",
-            "basis",
-        ]
+            lines.append([*names, *_group_line(row), row.get("basis", "")])
+        interval = f"{100 * record['confidence']:g}% interval"
+        heads = [*record["by"], record["statistic"], "±", interval, "basis"]
         if not any(line[-1] for line in lines):
             heads, lines = heads[:-1], [line[:-1] for line in lines]
         rest = record["number"] - len(lines)
@@ -287,11 +277,14 @@ class GroupedResult(Result):
         return Text(lines, heads, note="\n".join(notes))
 
 
-def _shown(value: Any, show: Callable[[float], str]) -> str:
-    """A number, or a value of a column; NaN where there is none."""
-    if not isinstance(value, float):
-        return str(value)
-    return "not determinable" if math.isnan(value) else show(value)
+def _group_line(row: Shown) -> Line:
+    """The value of a group, half of its interval where that is symmetric, and the interval."""
+    value, interval = row["value"], (row["low"], row["high"])
+    if isinstance(value, float) and not math.isnan(value):
+        half = half_width(value, interval)
+        shown = round_within(value, interval, row.get("error", math.inf))
+        return shown, "" if half is None else margin(half), ends(interval, " .. ")
+    return "not determinable" if isinstance(value, float) else str(value), "", " .. ".join(map(str, interval))
 
 
 def line_heads(confidence: float, beta: float) -> Line:
@@ -492,6 +485,28 @@ def specials(release: Release, column: str) -> dict[str, Answer]:
 
     cells = release.slice(column).domain.specials
     return {name: release.count({column: Special.named(name)}) for name in cells}
+
+
+def unread_records(release: Release) -> list[Record]:
+    """The share of rows that are invalid, or other, in each counted column, by released numbers alone.
+
+    With 95% all is between `low` and `high`: the rows and all rows are bounded with half of the rest each.
+    The share is None where noise hides how many rows there are.
+    """
+    if not release.columns:
+        return []
+    rows = release.count({})
+    least, most = rows.interval(_EACH)
+    found: list[Record] = []
+    for column in release.columns:
+        for name, count in specials(release, column).items():
+            if name in ("invalid", "other"):
+                low, high = count.interval(_EACH)
+                known, share = least > 0, min(1.0, max(0.0, count.value / max(rows.value, 1.0)))
+                ends = (max(0.0, low / most), min(1.0, high / least)) if known else (0.0, 1.0)
+                numbers = {"share": share if known else None, "low": ends[0], "high": ends[1]}
+                found.append({"column": column, "cell": name, **numbers})
+    return found
 
 
 def _cells(counts: Mapping[str, Answer]) -> Record:

@@ -506,23 +506,23 @@ def _declare(view: Published) -> str:
         by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
         statistic = view.sums.statistic.capitalize()
         declared = (
-            f"{statistic} of {view.column}, declared as {shorten(repr(view.domain), _LONGEST_TEXT)}{by}."
+            f"{statistic} of {view.column}, declared as {describe_domain(view.domain, _LONGEST_TEXT)}{by}."
         )
         return f"{declared} {_special_cells(view.column, view.specials)}"
     if isinstance(view, QueryView):
         queries = shorten(str(view.queries), _LONGEST_TEXT)
         return f"Answers to {_number_of_queries(view)} about {', '.join(view.columns)}: {queries}."
     if isinstance(view, QuantileView):
-        declared = shorten(repr(view.domain), _LONGEST_TEXT)
+        declared = describe_domain(view.domain, _LONGEST_TEXT)
         return f"Quantiles {view.listed} of {view.column}, declared as {declared}."
     if isinstance(view, WantedView):
         pairs = [
-            f"{name} declared as {shorten(repr(domain), _LONGEST_TEXT)}"
+            f"{name} declared as {describe_domain(domain, _LONGEST_TEXT)}"
             for name, domain in view.declared.items()
         ]
         return f"{view.name[0].upper()}{view.name[1:]}, {', '.join(pairs)}."
     columns = [
-        f"{column}, declared as {shorten(repr(domain), _LONGEST_TEXT)}: "
+        f"{column}, declared as {describe_domain(domain, _LONGEST_TEXT)}: "
         f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
         for column, domain in zip(view.columns, view.domains, strict=True)
     ]

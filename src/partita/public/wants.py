@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Final, final, overload
 
 from partita.domain.base import Special
-from partita.errors import InvalidParameter, check, check_bool
+from partita.errors import InvalidParameter, check, check_arguments, check_bool
 from partita.numbers import check_probability, integer
 from partita.public.conditions import Ends, OneOf, Range, Where, parse_conditions
 from partita.public.grammar import parse_phrase, parse_where
@@ -46,6 +46,7 @@ class WantKind(PhraseKind):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True)
 class Want(Phrase):
     """One statistic that is wanted.

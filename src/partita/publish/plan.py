@@ -14,27 +14,39 @@ from typing import Any, Final, final
 
 import numpy as np
 
+import partita
 from partita.arrays import Floats
 from partita.domain.base import Domain
 from partita.domain.columns import number_text
 from partita.domain.numeric import Real
-from partita.errors import InvalidParameter, check, check_type
+from partita.errors import InvalidParameter, check, check_type, warn_once
 from partita.guarantee import Guarantee, Neighbors
 from partita.html import card, grid
-from partita.numbers import integer, rational
-from partita.public.base import figure, table
+from partita.ledger.entries import checked_day
+from partita.numbers import check_probability, integer, rational
+from partita.public.base import Provenance, figure, table
 from partita.public.file_entries import view_name
 from partita.public.queries.queries import Queries
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.plan import TableErrors
 from partita.public.views import BoxView, View
-from partita.publish.publish import count
+from partita.public.wants import BOUNDS, Want
+from partita.publish.publish import count, draw, tallying
 from partita.publish.request import Request, Shares
-from partita.publish.trials import BoxTrial, ColumnTrial, SimulationTrial, TableTrial
-from partita.publish.views import ColumnRequest, CountRequest, Together, ViewRequest, Views, view_request
+from partita.publish.trials import BoxTrial, ColumnTrial, QuestionTrial, SimulationTrial, TableTrial
+from partita.publish.views import (
+    ColumnRequest,
+    CountRequest,
+    Together,
+    ViewRequest,
+    Views,
+    check_columns,
+    view_request,
+)
 from partita.publish.wants import Wants
-from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice
+from partita.trusted.mechanisms.catalogue import AUTO, ROWS, Choice, MechanismOrName, is_own
 from partita.trusted.secret import Histogram, Points
+from partita.trusted.sources.base import Source
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.wide import CompactPoints
 
@@ -236,6 +248,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
 }
 
 
+@warn_once()
 def plan(
     schema: Mapping[str, Domain],
     *,
@@ -252,7 +265,7 @@ def plan(
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
-    mechanism: str = AUTO,
+    mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
     steps: Sequence[object] | None = None,
@@ -290,7 +303,7 @@ def plan(
     outlooks = []
     for view in sorted(request.published, key=request.place_of_wants):
         outlooks.append(_outlook(view, request, guesses, planned=True))
-        for domain in _other_steps(_alone(view), finer):
+        for domain in () if is_own(mechanism) else _other_steps(_alone(view), finer):
             other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
             outlooks.append(_outlook(other, request, guesses, planned=False))
     return Plan(request=request, outlooks=tuple(outlooks))
@@ -401,6 +414,7 @@ def _format_entry(line: Mapping[str, Any], head: str) -> str:
 
 # `simulate`: publish public data with fresh noise, and measure the errors that it makes.
 _MOST_RANGES: Final = 10**6
+_MOST_TIMES: Final = 10**4
 _SIMULATION_HEADS: Final = ("view", "mechanism", "ranges", "mean", "typical", "largest")
 
 
@@ -429,6 +443,66 @@ class SimulatedErrors:
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class SimulatedAnswers:
+    """How the answers to one question, or to one for each group of a want, compare with the exact ones.
+
+    `times` releases were made. Of all answers with a value, `typical` is the root of the mean square of the
+    errors, and `largest` the largest. `exact` is the exact answer, or the mean of those of all groups. `held`
+    is the part of the intervals, at `confidence`, that hold the exact answer, and `determinable` the part of
+    the answers that have a value.
+    """
+
+    question: str
+    groups: int
+    times: int
+    exact: float
+    typical: float
+    largest: float
+    held: float
+    determinable: float
+    confidence: float
+
+    @staticmethod
+    def of(text: str, exact: Floats, asked: Floats, confidence: float) -> SimulatedAnswers:
+        """From the exact answers, and value and interval of each question in each release."""
+        known = np.isfinite(exact)
+        exact, asked = exact[known], asked[:, known]
+        valued = np.isfinite(asked[..., 0])
+        misses = np.abs(asked[..., 0] - exact)[valued]
+        inside = (asked[..., 1] <= exact) & (exact <= asked[..., 2])
+        return SimulatedAnswers(
+            question=text,
+            groups=len(known),
+            times=len(asked),
+            exact=_mean(exact),
+            typical=math.sqrt(_mean(misses**2)) if misses.size else math.nan,
+            largest=float(misses.max()) if misses.size else math.nan,
+            held=_mean(inside),
+            determinable=_mean(valued),
+            confidence=confidence,
+        )
+
+    def cells(self) -> list[str]:
+        """One line of a table."""
+        numbers = (_format_number(each) for each in (self.exact, self.typical, self.largest))
+        parts = (_format_part(self.held), _format_part(self.determinable))
+        return [self.question, f"{self.groups:,}", *numbers, *parts]
+
+
+def _mean(numbers: Any) -> float:
+    return float(np.mean(numbers)) if numbers.size else math.nan
+
+
+def _format_number(number: float) -> str:
+    return "" if math.isnan(number) else f"{number:,.5g}" if abs(number) < 1e5 else f"{number:,.0f}"
+
+
+def _format_part(part: float) -> str:
+    return "" if math.isnan(part) else f"{part:.0%}"
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class Simulation:
     """Errors measured against the exact counts of a PUBLIC file.
 
@@ -437,6 +511,7 @@ class Simulation:
     """
 
     measured: tuple[SimulatedErrors, ...]
+    asked: tuple[SimulatedAnswers, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each view and kind of ranges."""
@@ -444,15 +519,31 @@ class Simulation:
 
     def to_json(self) -> dict[str, Any]:
         """The errors, and what they may be used for."""
-        return {"simulation": _WARNING, "measured": self.rows()}
+        asked = [asdict(each) for each in self.asked]
+        return {"simulation": _WARNING, "measured": self.rows(), "asked": asked}
 
     def __str__(self) -> str:
-        measured = table([_SIMULATION_HEADS, *(each.cells() for each in self._shown)], left=3)
-        return "\n".join([_WARNING, "", measured, "", self._legend])
+        parts = [_WARNING]
+        if self.asked:
+            parts += [table([_ASKED_HEADS, *(each.cells() for each in self.asked)]), self._asked_legend]
+        if self.measured or not self.asked:
+            measured = table([_SIMULATION_HEADS, *(each.cells() for each in self._shown)], left=3)
+            parts += [measured, self._legend]
+        return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        measured = grid(_SIMULATION_HEADS, [each.cells() for each in self._shown], left=3, note=self._legend)
-        return card("Simulation", [("beware", _WARNING)], below=[measured])
+        below = []
+        if self.asked:
+            below.append(grid(_ASKED_HEADS, [each.cells() for each in self.asked], note=self._asked_legend))
+        if self.measured or not self.asked:
+            lines = [each.cells() for each in self._shown]
+            below.append(grid(_SIMULATION_HEADS, lines, left=3, note=self._legend))
+        return card("Simulation", [("beware", _WARNING)], below=below)
+
+    @property
+    def _asked_legend(self) -> str:
+        confidence = self.asked[0].confidence
+        return _ASKED_LEGEND.format(times=self.asked[0].times, confidence=f"{confidence:.6g}")
 
     @property
     def _pairs(self) -> list[SimulatedErrors]:
@@ -480,6 +571,12 @@ _WARNING: Final = (
     "Nothing was released and no ledger was debited."
 )
 
+_ASKED_HEADS: Final = ("question", "answers", "exact", "typical", "largest", "held", "determinable")
+_ASKED_LEGEND: Final = (
+    "Of {times} releases, beside the exact answers of all rows: typical is the root of the mean square of\n"
+    "the errors, held the part of the intervals at {confidence} that hold the exact answer. Of several\n"
+    "answers, one for each group, label or range, exact is the mean."
+)
 _OF_PAIRS: Final = ("cells", "boxes")
 _WORST_PAIRS: Final = 6  # lines about single pairs that are shown
 
@@ -488,29 +585,78 @@ _TABLE_LEGEND: Final = (
 )
 _LEGEND: Final = (
     "Errors are in rows; typical is the root of the mean square. Ranges and boxes end anywhere in the\n"
-    "domain, or at values of the file. Sums and answers to queries are not measured."
+    "domain, or at values of the file. Other statistics are measured for the questions that are passed."
 )
 
 
+@warn_once()
 def simulate(
     plan: Plan,
     source: object,
     *,
     ranges: int = 1000,
+    questions: Sequence[object] | str | None = None,
+    times: int = 20,
+    confidence: object = 0.95,
     delimiter: str = ",",
     header: Sequence[str] | None = None,
 ) -> Simulation:
-    """Publish the counts of a PUBLIC table as planned, with fresh noise, and compare with the exact ones.
+    """Publish a PUBLIC table as planned, with fresh noise, and compare with the exact answers.
 
-    Sums and answers to queries are not compared. The table stands in for one that may not be looked at.
-    Never pass the private table: what this returns has no guarantee.
+    The counts of many ranges, boxes or cells are compared in one release. The `questions` that matter, as
+    text or as wants, are asked of so many `times` releases, each with its interval: what is wanted, if a plan
+    has wants and no questions are passed. A want by a column asks for each group, and `ranges of dest` for
+    each label. Exact answers are those of all rows, also of persons of whom few rows count.
+
+    The table stands in for one that may not be looked at. Never pass the private table: what this returns has
+    no guarantee.
     """
     check(isinstance(plan, Plan), "plan", "must be a Plan", given=plan, fix="pass what `plan` returned")
     number = integer(ranges, "ranges", low=1, high=_MOST_RANGES)
-    counted = count(open_source(source, delimiter=delimiter, header=header), plan.request, None)
-    pairs = zip(plan.request.views, counted, strict=False)
-    measured = (each for view, secret in pairs for each in _measure(view, secret, number))
-    return Simulation(measured=tuple(measured))
+    releases = integer(times, "times", low=1, high=_MOST_TIMES)
+    sure = float(check_probability(confidence, "confidence"))
+    request, listed = plan.request, [questions] if isinstance(questions, str | Want) else questions
+    fix = 'pass for example ["count where age between 30 and 39"]'
+    given: Sequence[object] = plan.request.wants if listed is None else listed
+    check_type(given, (list, tuple), "questions", "must be a list of questions", fix=fix)
+    trials = [QuestionTrial.read(each, request.declared) for each in given if _is_compared(each, listed)]
+    opened = open_source(source, delimiter=delimiter, header=header)
+    counted = count(opened, request, None)
+    pairs = zip(request.views, counted, strict=False)
+    measured = tuple(each for view, secret in pairs for each in _measure(view, secret, number))
+    return Simulation(measured=measured, asked=_ask(trials, request, opened, counted, releases, sure))
+
+
+def _is_compared(want: object, listed: object) -> bool:
+    """Whether a want of a plan can be compared; what is passed is refused if it cannot."""
+    return listed is not None or (isinstance(want, Want) and want.kind is not BOUNDS)
+
+
+def _ask(
+    trials: Sequence[QuestionTrial],
+    request: Request,
+    source: Source,
+    counted: Sequence[Any],
+    times: int,
+    confidence: float,
+) -> tuple[SimulatedAnswers, ...]:
+    """The same questions asked of fresh releases, beside the exact answers."""
+    if not trials:
+        return ()
+    exact, asked = list[Floats](), [list[Floats]() for _ in trials]
+    for trial in trials:
+        check_columns(trial.columns, request.declared, "questions")
+        names = trial.columns or request.columns[:1]
+        rows = tallying(source)({name: request.declared[name] for name in names}).points(names)
+        points = rows.gathered() if isinstance(rows, CompactPoints) else rows
+        exact.append(trial.exact(points, {name: request.declared[name] for name in names}))
+    origin = Provenance(version=partita.__version__, day=checked_day(None))
+    for _ in range(times):
+        release = draw(request, counted, origin)
+        for trial, found in zip(trials, asked, strict=True):
+            found.append(trial.asked(release, request.declared, confidence))
+    together = zip(trials, exact, asked, strict=True)
+    return tuple(SimulatedAnswers.of(t.text, e, np.array(a), confidence) for t, e, a in together)
 
 
 def _measure(view: CountRequest[Any], secret: Any, ranges: int) -> list[SimulatedErrors]:

@@ -23,7 +23,14 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 
 import partita
 from partita.domain.base import Domain
-from partita.errors import IncompatibleGuarantees, InvalidParameter, PartitaError, check, check_release
+from partita.errors import (
+    IncompatibleGuarantees,
+    InvalidParameter,
+    PartitaError,
+    check,
+    check_release,
+    warn_once,
+)
 from partita.guarantee import Neighbors
 from partita.html import kernel
 from partita.ledger.entries import Debit, Part, checked_day, checked_part, checked_text, digest
@@ -33,11 +40,19 @@ from partita.public.file import encode, load, reserve
 from partita.public.file_entries import join_views, view_name
 from partita.public.queries.queries import Queries, Universe
 from partita.public.release import Release
-from partita.publish.request import Request, Shares, bound_by, check_fits_in_file, checked_schema, unit_by
+from partita.publish.request import (
+    Request,
+    Shares,
+    bound_by,
+    check_fits_in_file,
+    check_readable,
+    checked_schema,
+    unit_by,
+)
 from partita.publish.views import Together, Views
 from partita.publish.wants import Wants
 from partita.storage import Temporary, check_path
-from partita.trusted.mechanisms.catalogue import AUTO
+from partita.trusted.mechanisms.catalogue import AUTO, MechanismOrName
 from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
 from partita.trusted.sources.base import Source, check_column_names
 from partita.trusted.sources.open import open_source
@@ -47,6 +62,7 @@ _BEAT: Final = 5.0  # seconds between two signs of life
 _LONGEST_NAME: Final = 200  # characters of what a ledger writes down
 
 
+@warn_once()
 def publish(
     source: object,
     schema: Mapping[str, Domain],
@@ -58,7 +74,7 @@ def publish(
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
-    mechanism: str = AUTO,
+    mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
     sums: Sequence[str] = (),
@@ -81,8 +97,9 @@ def publish(
     - The rows are those of `source`: a path, a table, a data frame. `delimiter` and `header` are for CSV:
       every line is one row and no field may hold a line feed. `schema` has the domains of the columns.
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
-      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand, and
-      `together` has sets of columns of a large table that matter: `together=[("age", "salary")]`.
+      several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand, or is one
+      of the caller's own; `together` has sets of columns of a large table that matter:
+      `together=[("age", "salary")]`.
     - `mechanism="quantiles"` releases `quantiles` of a column and nothing else: shares like
       `["1/4", "1/2"]`, a number of evenly spaced ones, or the median if none are named.
     - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
@@ -159,6 +176,8 @@ def _check_provenance(
         part=checked_part(part),
     )
     check_fits_in_file(request, provenance)
+    if path is not None:
+        check_readable(request)
     return provenance
 
 
@@ -229,8 +248,7 @@ def _rows(
     columns: tuple[str, ...],
 ) -> Tally:
     """The rows by the cells of these columns, at most so many of each person."""
-    counted = source.tally if isinstance(source, _Tallying) else partial(tally, source)
-    rows: Tally = counted(
+    rows: Tally = tallying(source)(
         {column: request.declared[column] for column in columns},
         person=request.person,
         contributions=request.guarantee.contributions,
@@ -238,6 +256,11 @@ def _rows(
         where=part,
     )
     return rows
+
+
+def tallying(source: Source) -> Callable[..., Any]:
+    """What tallies the rows of a source: as `sources.tally`, but for the source."""
+    return source.tally if isinstance(source, _Tallying) else partial(tally, source)
 
 
 def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
@@ -433,6 +456,7 @@ class FileTarget:
 
 
 # `open_weights`: from a table to a session that answers queries one at a time.
+@warn_once()
 def open_weights(
     path: str | os.PathLike[str],
     source: object,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, Final, TypeAlias, final, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
@@ -55,9 +55,13 @@ from partita.publish.wants import WantedRequest, Wants, checked_wants, draft_wan
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
     ROWS,
+    MechanismOrName,
     check_name,
+    is_own,
     mean_mechanisms,
     quantile_mechanisms,
+    released_kinds,
+    shape_of,
     total_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
@@ -155,7 +159,7 @@ class Drafts:
     summed: SummedColumns
     queries: Queries | None
     guarantee: Guarantee
-    mechanism: str
+    mechanism: MechanismOrName
     together: tuple[tuple[str, ...], ...] = ()
     keyed: Sequence[tuple[str, ...]] = ()
     """Columns by which means are published alone, without counts of these columns."""
@@ -212,8 +216,11 @@ class Drafts:
 
     def _is_table(self, columns: tuple[str, ...]) -> bool:
         """Whether a view of these columns will be released as a model of a table."""
+        if len(columns) == 1 or (is_own(self.mechanism) and shape_of(self.mechanism) == "axes"):
+            return False
+        named = AUTO if is_own(self.mechanism) else self.mechanism
         schema = {column: self.schema[column] for column in columns}
-        request = view_request(schema, Fraction(1), self.guarantee, self.mechanism, self.together)
+        request = view_request(schema, Fraction(1), self.guarantee, named, self.together)
         return isinstance(request.choice.mechanism, TableGraph)
 
     def _queries(self) -> list[Draft]:
@@ -269,7 +276,7 @@ class Request:
         person: str | None = None,
         contributions: int = 1,
         neighbors: Neighbors = "add-remove",
-        mechanism: str = AUTO,
+        mechanism: MechanismOrName = AUTO,
         quantiles: object = None,
         together: Together = (),
     ) -> Request:
@@ -290,10 +297,11 @@ class Request:
         )
         if wanted is not None:
             return Request._of_wants(wanted, declared, guarantee, shares, person)
-        alone = str(mechanism) in total_mechanisms()
+        named = mechanism if isinstance(mechanism, str) else ""
+        alone = named in total_mechanisms()
         counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
         plain = bool(summed.columns) and not summed.squared
-        if plain and str(mechanism) in mean_mechanisms():
+        if plain and named in mean_mechanisms():
             counted = []
         drafts = Drafts(
             schema=declared,
@@ -307,8 +315,9 @@ class Request:
             quantiles=quantiles,
         )
         rule = f"needs one of the mechanisms {', '.join(quantile_mechanisms())}"
-        selects = quantiles is None or mechanism in quantile_mechanisms()
-        check(selects, "quantiles", rule, given=mechanism, fix='pass mechanism="quantiles", or leave it out')
+        selects = quantiles is None or named in quantile_mechanisms()
+        fix = 'pass mechanism="quantiles", or leave it out'
+        check(selects, "quantiles", rule, given=named or "another", fix=fix)
         totals = alone and plain and not counted
         check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals, means=plain)
         return Request.of(drafts.with_summed().requests(shares), person)
@@ -484,6 +493,16 @@ def check_fits_in_file(request: Request, provenance: Provenance) -> None:
     raise InvalidParameter("views", rule, given=len(request.published), fix=fix)
 
 
+def check_readable(request: Request) -> None:
+    """Refuse to store what no file could be read back from: a release of a class of the caller's own."""
+    for view in request.published:
+        made = view.choice.mechanism
+        readable = all(kind in kind.kinds().values() for kind in released_kinds(made))
+        rule = f"must be left out: {view.choice.name!r} releases a class of your own, which no file can hold"
+        fix = "keep the release in memory, or return one of Partita's classes from release"
+        check(readable, "path", rule, given="a path", fix=fix)
+
+
 def _check_digits(request: Request) -> None:
     epsilon = request.guarantee.epsilon
     rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
@@ -538,6 +557,5 @@ def _special_entries(view: ViewRequest[Any]) -> dict[str, Json]:
 def _most_series(view: ViewRequest[Any]) -> int:
     """The most series of the kinds of releases that the mechanism may make, as its signature says."""
     levels = view.domain.size.bit_length() if isinstance(view, ColumnRequest) else len(view.columns)
-    released = get_type_hints(type(view.choice.mechanism).release)["return"]
-    kinds: Sequence[type[ReleaseKind]] = get_args(released) or (released,)
+    kinds: Sequence[type[ReleaseKind]] = released_kinds(view.choice.mechanism)
     return max(kind.count_series(levels) for kind in kinds)

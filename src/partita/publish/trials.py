@@ -1,23 +1,35 @@
 """Trials of a plan on PUBLIC data: many questions asked of a release, and how far each answer is off.
 
-Ranges of one column and boxes of several; of a table labels, and cells and boxes of two columns.
+Ranges of one column and boxes of several; of a table labels, and cells and boxes of two columns. Questions
+and wants that matter are asked of whole releases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Final, NamedTuple, Protocol, final
+from typing import Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
 
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
-from partita.public.axis.base import AxisRelease
+from partita.domain.base import Domain, Encoded, Special
+from partita.domain.category import Category
+from partita.domain.numeric import Integer, Real
+from partita.errors import InvalidParameter, check
+from partita.public.axis.base import AxisRelease, find_cells
 from partita.public.boxes.base import BoxRelease
+from partita.public.conditions import Range, Where
+from partita.public.grammar import parse_question
+from partita.public.questions import KINDS, Question, Type
+from partita.public.release import Release
+from partita.public.wants import MEAN, RANGES, SHARE, TOTAL, VARIANCE, Want, parse_want
 from partita.trusted.secret import Histogram, Points
+from partita.trusted.sources.tally import encode_positions
 
 _BITS: Final = 64
 _WORD: Final = 2**_BITS
@@ -183,3 +195,189 @@ def _strides(dimensions: int) -> tuple[int, ...]:
         below = middle ** (dimensions + 1) < (middle + _WORD) * _WORD**dimensions
         low, high = (middle, high) if below else (low, middle)
     return tuple(_WORD ** (power + 1) // low**power for power in range(1, dimensions + 1))
+
+
+# Questions and wants that matter, asked of whole releases beside the exact answers.
+MOST_ASKED: Final = 10**4  # groups of a want that are asked for one by one
+
+_COMPARED: Final = ("count", "sum", "mean", "variance", "std", "quantile", "difference", "share")
+"""Kinds of questions whose exact answers are computed here."""
+
+_BY_KIND: Final = {TOTAL: "sum", MEAN: "mean", VARIANCE: "variance", SHARE: "share"}
+_RANGES_ASKED: Final = 32  # of a column whose ranges are wanted
+_ASKED_FIX: Final = 'pass for example "count where age between 30 and 39", or pt.mean("delay", by="dest")'
+
+
+@final
+@dataclass(frozen=True)
+class QuestionTrial:
+    """One question, or the questions that a want stands for: one for each group, label or range."""
+
+    text: str
+    questions: tuple[Question, ...]
+
+    @staticmethod
+    def read(given: object, schema: Mapping[str, Domain]) -> QuestionTrial:
+        """The trial of a want or a question, or of its text."""
+        want = _want_of(given)
+        if want is not None:
+            found = tuple(_questions_of(want, schema))
+            return QuestionTrial(str(want), found)
+        question = parse_question(str(given))
+        compared = question.kind.name in _COMPARED and question.arguments.get("half_space") is None
+        rule = f"must be of the kinds {', '.join(_COMPARED)} to be compared with exact answers"
+        check(compared, "questions", rule, given=str(given), fix="leave it out")
+        return QuestionTrial(str(given), (question,))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it is about."""
+        return tuple(dict.fromkeys(name for each in self.questions for name in _columns_of(each)))
+
+    def exact(self, points: Points, schema: Mapping[str, Domain]) -> Floats:
+        """The exact answers, NaN where there is none, from the rows by the columns of the schema."""
+        rows = ExactRows.of(points, schema)
+        return np.array([rows.answer(each) for each in self.questions])
+
+    def asked(self, release: Release, schema: Mapping[str, Domain], confidence: float) -> Floats:
+        """Of each question the value and the ends of its interval, as a release answers it."""
+        return np.array([_ask(each, release, schema, confidence) for each in self.questions])
+
+
+def _want_of(given: object) -> Want | None:
+    """The want that is given, or that a text says; None for another text."""
+    if isinstance(given, Want):
+        return given
+    if not isinstance(given, str):
+        rule = "must be questions or wants, or their texts"
+        raise InvalidParameter("questions", rule, given=given, fix=_ASKED_FIX)
+    try:
+        return parse_want(given)
+    except InvalidParameter:
+        return None
+
+
+def _questions_of(want: Want, schema: Mapping[str, Domain]) -> Iterator[Question]:
+    """The questions that a want stands for."""
+    for column in want.columns:
+        rule, fix = "must be about columns of the schema", "check the spelling"
+        check(column in schema, "questions", rule, given=column, fix=fix)
+    if want.shares:
+        yield from (KINDS["quantile"](column=want.column, q=share) for share in want.shares)
+        return
+    if want.kind is RANGES:
+        yield from _range_questions(want.column, schema[want.column])
+        return
+    rule = "must be of totals, means, variances, quantiles, shares or ranges to be compared"
+    check(want.kind in _BY_KIND, "questions", rule, given=str(want), fix="leave it out")
+    kind, groups = KINDS[_BY_KIND[want.kind]], [] if want.by is None else _values(want.by, schema[want.by])
+    grouped: list[dict[str, object]] = [{str(want.by): value} for value in groups] if want.by else [{}]
+    for group in grouped:
+        if want.kind is SHARE:
+            yield kind(where=want.where, among=group)
+        else:
+            yield kind(column=want.column, where=group)
+
+
+def _range_questions(column: str, domain: Domain) -> Iterator[Question]:
+    """Counts of each label, or of ranges that spread evenly."""
+    if isinstance(domain, Category):
+        yield from (KINDS["count"](where={column: label}) for label in _values(column, domain))
+        return
+    ends = RangeEnds.between(*_spread(_RANGES_ASKED, domain.size, domain.size))
+    for low, high in zip(domain.decode(ends.lows), domain.decode(ends.highs), strict=True):
+        yield KINDS["count"](where={column: Range(low, high)})
+
+
+def _values(column: str, domain: Domain) -> Sequence[object]:
+    """The groups of a column: its labels, or the values of all its cells."""
+    rule, fix = f"must be by a column of at most {MOST_ASKED:,} values", "make its domain coarser"
+    check(domain.size <= MOST_ASKED, "questions", rule, given=column, fix=fix)
+    return domain.decode(np.arange(domain.size, dtype=np.uint64))
+
+
+def _columns_of(question: Question) -> tuple[str, ...]:
+    conditions = question.having(Type.CONDITIONS)
+    return (*question.having(Type.COLUMN), *(name for where in conditions for name in where))
+
+
+def _ask(
+    question: Question, release: Release, schema: Mapping[str, Domain], confidence: float
+) -> tuple[float, float, float]:
+    found = question.kind.ask(release, **question.arguments)
+    ends = found.interval(confidence)
+    if question.kind.name == "quantile":
+        domain = schema[question["column"]]
+        low, high = (_place(domain, end) for end in ends)
+        return _place(domain, found.value), low, high
+    return float(found.value), float(ends[0]), float(ends[1])
+
+
+def _place(domain: Domain, value: Any) -> float:
+    """A value of a column as a number: of days and times, which day or slot it is."""
+    return float(value) if isinstance(domain, Integer | Real) else float(domain.locate(value).cell)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExactRows:
+    """Rows by the cells of some columns, each with how many there are; what is asked of them is exact."""
+
+    schema: Mapping[str, Domain]
+    cells: Mapping[str, Encoded]
+    counts: Ints
+
+    @staticmethod
+    def of(points: Points, schema: Mapping[str, Domain]) -> ExactRows:
+        """Those at points, whose axes are the columns of the schema in their order."""
+        along = zip(schema.items(), points.places.T, strict=True)
+        cells = {name: encode_positions(domain, places.copy()) for (name, domain), places in along}
+        return ExactRows(schema, cells, points.counts)
+
+    def answer(self, question: Question) -> float:
+        """The exact answer; NaN if there is none, as of the mean of no rows."""
+        match question.kind.name:
+            case "difference":
+                return self._count(question["first"]) - self._count(question["second"])
+            case "share":
+                every = self._count(question["among"])
+                met = self._rows(question["among"]) & self._rows(question["where"])
+                return self.counts[met].sum() / every if every else math.nan
+            case "count":
+                return self._count(question["where"])
+            case name:
+                return self._statistic(name, question)
+
+    def _count(self, where: Where) -> float:
+        return float(self.counts[self._rows(where)].sum())
+
+    def _rows(self, where: Where) -> Bools:
+        """Which rows meet conditions."""
+        met = np.ones(len(self.counts), np.bool_)
+        for name, condition in where.items():
+            found, here = find_cells(self.schema[name], condition, name=name), self.cells[name]
+            each = np.isin(here.special, [int(Special.named(special)) for special in found.specials])
+            for term in found.terms:
+                inside = (here.cells >= np.uint64(term.low)) & (here.cells <= np.uint64(term.high))
+                each |= inside & (here.special == Special.ORDINARY)
+            met &= each
+        return met
+
+    def _statistic(self, name: str, question: Question) -> float:
+        """Of the values within the declared bounds."""
+        column = question["column"]
+        there = self._rows(question["where"]) & (self.cells[column].special == Special.ORDINARY)
+        domain, counts = self.schema[column], self.counts[there]
+        cells, which = np.unique(self.cells[column].cells[there], return_inverse=True)
+        weights = np.bincount(which, counts, minlength=len(cells))
+        if not len(cells):
+            return 0.0 if name == "sum" else math.nan
+        values = np.array([_place(domain, value) for value in domain.decode(cells)])
+        if name == "quantile":
+            rank = max(1, math.ceil(question["q"] * int(weights.sum())))
+            return float(values[np.searchsorted(np.cumsum(weights), rank)])
+        total, rows = float(values @ weights), float(weights.sum())
+        if name in ("sum", "mean"):
+            return total if name == "sum" else total / rows
+        variance = float(weights @ (values - total / rows) ** 2) / rows
+        return variance if name == "variance" else math.sqrt(variance)

@@ -51,14 +51,18 @@ from partita.trusted.mechanisms.catalogue import (
     AUTO,
     BY_NAME,
     Choice,
+    MechanismOrName,
     axis_mechanisms,
     box_mechanisms,
     choose,
     choose_boxes,
+    choose_own,
     choose_quantiles,
     choose_queries,
+    is_own,
     quantile_mechanisms,
     query_mechanisms,
+    shape_of,
 )
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
@@ -494,7 +498,7 @@ def view_request(
     schema: Mapping[str, Domain],
     share: Fraction,
     guarantee: Guarantee,
-    mechanism: str,
+    mechanism: MechanismOrName,
     together: Sequence[tuple[str, ...]] = (),
     *,
     quantiles: object = None,
@@ -503,9 +507,20 @@ def view_request(
     """A view of counts of these columns that gets this share of a guarantee.
 
     A mechanism for one column is not meant for views of several, nor the other way round: there the
-    choice is free. `quantiles` and `interval`, whether their values have intervals, are for those alone.
+    choice is free. It may be one of the caller's own, see `choose_own`. `quantiles` and `interval`, whether
+    their values have intervals, are for those alone.
     """
     columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
+    if is_own(mechanism):
+        shape = shape_of(mechanism)
+        if len(columns) > 1 and shape == "axes":
+            axes = tuple(map(Axis.of, domains))
+            chosen = choose_own(mechanism, axes, Guarantee(**facts))
+            return BoxRequest(columns=columns, domains=domains, share=share, choice=chosen)
+        if len(columns) == 1 and shape == "size":
+            chosen = choose_own(mechanism, domains[0].size, Guarantee(**facts))
+            return ColumnRequest(columns=columns, domains=domains, share=share, choice=chosen)
+        mechanism = AUTO
     if len(columns) > 1:
         named = mechanism if mechanism in box_mechanisms() else AUTO
         sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
@@ -581,11 +596,15 @@ def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | 
 
 
 def query_request(
-    queries: Queries, schema: Mapping[str, Domain], guarantee: Guarantee, mechanism: str, share: Fraction
+    queries: Queries,
+    schema: Mapping[str, Domain],
+    guarantee: Guarantee,
+    mechanism: MechanismOrName,
+    share: Fraction,
 ) -> QueryRequest:
     """A view of queries that gets this share of a guarantee's epsilon, and what it uses of its delta."""
     universe = _universe(schema, queries)
-    named = mechanism if mechanism in query_mechanisms() else AUTO
+    named = mechanism if isinstance(mechanism, str) and mechanism in query_mechanisms() else AUTO
     facts = facts_of(guarantee, share)
     choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, **facts)
     return QueryRequest(
@@ -701,7 +720,7 @@ def sum_request(
     guarantee: Guarantee,
     *,
     moments: bool,
-    mechanism: str = AUTO,
+    mechanism: MechanismOrName = AUTO,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
     for key in keys:
@@ -726,7 +745,7 @@ def _choice(
     facts: MechanismFacts,
     *,
     moments: bool,
-    mechanism: str,
+    mechanism: MechanismOrName,
 ) -> Choice[SumMechanism]:
     """The mechanism for totals or means if asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]

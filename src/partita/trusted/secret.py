@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts, changes, integer_array
 from partita.domain.axis import Axis, check_axes
-from partita.errors import InvalidData, check, check_data
+from partita.errors import InvalidData, check, check_arguments, check_data
 from partita.numbers import freeze, integer
 from partita.public.axis.tree import Cut
 from partita.public.boxes.bins import AxisBins
@@ -149,6 +149,7 @@ class AxisCounts(Secret):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, eq=False, repr=False)
 class Histogram(AxisCounts):
     """Integer counts over cells 0, ..., size-1, with the number of rows that one person may have.
@@ -312,6 +313,7 @@ class PointCounts(Secret):
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, eq=False, repr=False)
 class Points(PointCounts):
     """How many rows are at each point, with the number of rows that one person may have.

@@ -244,3 +244,24 @@ def test_numpy_times_of_every_unit_are_read_as_domains_read_them(unit: str) -> N
         cells = zip(found.cells["x"].tolist(), found.counts.tolist(), strict=True)
         expected = sorted(map(str, domain.encode(array).tolist()))
         assert sorted(str(cell) for cell, count in cells for _ in range(count)) == expected
+
+
+def test_a_lazy_frame_is_computed_for_the_columns_that_are_read() -> None:
+    """Of Polars; other columns are never computed, each count computes anew, and errors show no row."""
+    polars = pytest.importorskip("polars")
+
+    def fail(column: Any) -> Any:
+        raise ValueError("Quetzalcoatlus")
+
+    kept = polars.LazyFrame({"age": [30, 31, None, 999], "name": ["a", "b", "c", "d"]})
+    lazy = kept.with_columns(name=polars.col("name").map_batches(fail, return_dtype=polars.String))
+    source = open_source(lazy.filter(polars.col("age").is_not_null()))
+
+    for _ in range(2):
+        ages = tally(source, {"age": Integer(0, 120)}).column("age")
+        assert (exact(ages).total, ages.specials["above"]) == (2, 1)
+    with pytest.raises(SourceError, match="did you mean 'age'"):
+        tally(source, {"agge": Integer(0, 120)})
+    with pytest.raises(SourceError, match="must be a LazyFrame that can be collected") as refused:
+        tally(source, {"name": Category(["a"])})
+    assert (refused.value.__cause__, refused.value.__context__) == (None, None)

@@ -85,9 +85,10 @@ def warn_of_blur(
         found, axis = errors.columns[place], axes[place]
         growth = find_growth(axes, float(rate), errors.rows, place)
         cure = "join cells" if growth is None else f"epsilon {_shown(epsilon, growth)} would tell it"
+        cell = "label" if axis.labels else "value"
         yield (
-            f"a single {'label' if axis.labels else 'value'} of {columns[place]}: ± {figure(found.half_width)} "
-            f"of about {figure(errors.mean(place))} rows; {cure}, and so would fewer columns"
+            f"a single {cell} of {columns[place]}: ± {figure(found.half_width)} of about "
+            f"{figure(errors.mean(place))} rows; {cure}, and so would fewer columns"
         )
     others = blurred[_NAMED:]
     if others:

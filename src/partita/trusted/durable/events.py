@@ -18,7 +18,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.errors import InvalidData, InvalidParameter, InvalidState, check, check_data, raise_without_cause
+from partita.errors import (
+    InvalidData,
+    InvalidParameter,
+    InvalidState,
+    check,
+    check_arguments,
+    check_data,
+    raise_without_cause,
+)
 from partita.numbers import check_choice, integer
 from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
 from partita.trusted.noise.system import Noise
@@ -44,6 +52,7 @@ _DIGEST: Final = 16
 
 
 @final
+@check_arguments
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something to count: from a feeder with its sequence number, or of a person with an id.

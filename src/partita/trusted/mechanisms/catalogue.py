@@ -12,7 +12,9 @@ from typing import (
     Any,
     Final,
     Generic,
+    Literal,
     Required,
+    TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
@@ -26,8 +28,8 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
-from partita.errors import InvalidParameter
-from partita.guarantee import Neighbors, Unit
+from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
 from partita.public.axis.quantiles import QuantileRelease
@@ -70,6 +72,10 @@ class Common(TypedDict, total=False):
     neighbors: Neighbors
     contributions: int
     unit: Unit | None
+
+
+MechanismOrName: TypeAlias = Any
+"""The name of a mechanism, or a mechanism of the caller's own, or a function or class that makes one."""
 
 
 @final
@@ -141,6 +147,70 @@ def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -
     else:
         name, why = _find_best(domain, known, common)
     return Choice(name, why, _make_axis(known[name], name, domain, common))
+
+
+# A mechanism of the caller's own: any object that does what ours do, or what makes one.
+OWN: Final = (
+    "It is a mechanism of the publisher's own, not one of Partita's: the guarantee is what it says of itself."
+)
+_OWN_FIX: Final = "see docs/how-to/a-mechanism-of-your-own.md"
+_OWN_PARTS: Final = (*_PARAMETERS, "guarantee", "predicted_error", "predicted_numbers", "release")
+
+
+def is_own(mechanism: object) -> bool:
+    """Whether it is a mechanism, or a function or class that makes one, and not a name."""
+    return _is_made(mechanism) or callable(mechanism)
+
+
+def shape_of(mechanism: Any) -> Literal["size", "axes"]:
+    """What a mechanism of one's own is made with: the size of one axis, or several axes."""
+    if _is_made(mechanism):
+        return "axes" if hasattr(mechanism, "axes") else "size"
+    return "axes" if "axes" in inspect.signature(mechanism).parameters else "size"
+
+
+def _is_made(mechanism: object) -> bool:
+    return hasattr(mechanism, "release") and not isinstance(mechanism, type)
+
+
+def choose_own(mechanism: Any, where: object, promised: Guarantee) -> Choice[Any]:
+    """A mechanism of one's own over an axis of some size, or over some axes, `where`.
+
+    It must be made for just these, promise just this, and say by an annotation what it releases.
+    """
+    shape = shape_of(mechanism)
+    common = {name: getattr(promised, name) for name in _PARAMETERS}
+    made = mechanism if _is_made(mechanism) else mechanism(**{shape: where}, **common)
+    for part in (shape, *_OWN_PARTS):
+        check(hasattr(made, part), "mechanism", f"must have {part}", given=_name_own(made), fix=_OWN_FIX)
+    found = tuple(made.axes) if shape == "axes" else made.size
+    rule = "must be made for just these axes" if shape == "axes" else f"must be made for {where} cells"
+    fix = "pass a function that makes it for any"
+    check(found == where, "mechanism", rule, given=_name_own(made), fix=fix)
+    rule = f"must promise just what it is given, {promised!r}"
+    fix = "pass a function that makes it for any epsilon"
+    kept = made.guarantee == promised and made.epsilon == promised.epsilon
+    check(kept, "mechanism", rule, given=_name_own(made), fix=fix)
+    kinds, released = released_kinds(made), BoxRelease if shape == "axes" else AxisRelease
+    rule = f"must annotate release with what it returns, a subclass of {released.__name__}"
+    fits = all(inspect.isclass(kind) and issubclass(kind, released) for kind in kinds) and kinds
+    check(fits, "mechanism", rule, given=_name_own(made), fix=_OWN_FIX)
+    ours = type(made) in {**axis_mechanisms(), **box_mechanisms()}.values()
+    return Choice(_name_own(made), BY_NAME if ours else OWN, made)
+
+
+def _name_own(made: object) -> str:
+    """The name that it gives itself, or that of its class; never one of ours."""
+    name = getattr(made, "name", None)
+    text = name if isinstance(name, str) and name.isprintable() and name else type(made).__name__
+    ours = {**axis_mechanisms(), **box_mechanisms()}.get(text)
+    return text if ours is None or type(made) is ours else f"own {text}"
+
+
+def released_kinds(made: object) -> tuple[Any, ...]:
+    """The classes that a mechanism may release, as its annotation says."""
+    released = get_type_hints(type(made).release).get("return")  # type: ignore[attr-defined]
+    return tuple(get_args(released) or ([] if released is None else [released]))
 
 
 def choose_quantiles(
@@ -235,6 +305,13 @@ def check_name(
 ) -> None:
     """Raise InvalidParameter unless the mechanism exists and suits a view, queries, totals or means."""
     if mechanism == AUTO:
+        return
+    if is_own(mechanism):
+        shape, listed = shape_of(mechanism), list(widths)
+        meant = "one column" if shape == "size" else "several columns"
+        rule = f"must suit a view, and this one is for {meant}"
+        suits = any((width > 1) == (shape == "axes") for width in listed)
+        check(suits, "mechanism", rule, given=type(mechanism).__name__, fix="choose other views")
         return
     alone = {**axis_mechanisms(), **quantile_mechanisms()}
     suiting = [box_mechanisms() if width > 1 else alone for width in widths]

@@ -164,6 +164,26 @@ class Frame:
             yield pa.record_batch([batch.column(place) for place in places], schema=schema)
 
 
+def is_lazy(data: object) -> bool:
+    """Whether it is a Polars LazyFrame; Polars need not be there."""
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "LazyFrame"
+
+
+@dataclass(frozen=True, repr=False)
+class LazyFrame:
+    """A Polars LazyFrame, of which only the columns that are read are computed, each time anew."""
+
+    data: Any
+
+    def read(self, columns: Sequence[str]) -> Batches:
+        """These columns, computed by Polars."""
+        fix = "collect it by itself to see that error, then pass what it returned"
+        refused = SourceError("data", "must be a LazyFrame that can be collected", fix=fix)
+        locate_columns(columns, attempt(lambda: self.data.collect_schema().names(), refused))
+        return Frame(attempt(lambda: self.data.select(list(columns)).collect(), refused)).read(columns)
+
+
 @dataclass(frozen=True, repr=False)
 class Mapped:
     """A mapping of column names to NumPy arrays, lists or Arrow columns, all of the same length."""

@@ -67,11 +67,10 @@ def number_persons(column: Any, name: str) -> tuple[Ints, list[bytes]]:
     so 17, 17.0 and "17" choose alike in a Parquet, a NumPy and a CSV source. Rows without an id
     (null, NaN, empty text, or a line that could not be read) count as one person, with no bytes.
     """
-    rule, fix = "must hold integers or text to tell persons apart", "choose an id column"
-    check_source(_can_identify(column.type), f"column {name!r}", rule, fix=fix)
+    check_identifies(column.type, name)
     values, rows = find_distinct(column)
     listed = values if isinstance(values, list) else values.to_pylist()
-    texts = [_identity(value) for value in listed]
+    texts = [identify(value) for value in listed]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     codes = np.array([numbers[text] for text in texts], np.int64)
     return codes[rows], list(numbers)
@@ -131,7 +130,7 @@ def _with_length(text: bytes) -> bytes:
     return len(text).to_bytes(8, "big") + text
 
 
-def _identity(value: object) -> bytes:
+def identify(value: object) -> bytes:
     """The text of an id; empty if the value is not an id."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
@@ -148,9 +147,12 @@ def _identity(value: object) -> bytes:
     return b""
 
 
-def _can_identify(kind: Any) -> bool:
+def check_identifies(kind: Any, name: str) -> None:
+    """Refuse a column whose type cannot hold ids."""
     numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-    return bool(kind == PYTHON or numeric or types.is_large_binary(kind) or types.is_boolean(kind))
+    valid = kind == PYTHON or numeric or types.is_large_binary(kind) or types.is_boolean(kind)
+    rule, fix = "must hold integers or text to tell persons apart", "choose an id column"
+    check_source(valid, f"column {name!r}", rule, fix=fix)
 
 
 @final

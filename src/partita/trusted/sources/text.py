@@ -119,20 +119,27 @@ class Csv:
         schema = pa.schema([(name, pa.large_binary()) for name in columns])
         for file in self.files:
             with file.reading() as stream:
-                names, _ = self._read_header(file, blocks(stream))
+                names, _ = self.read_header(file, blocks(stream))
                 locate_columns(columns, names, listed=self.names is not None)
         return Batches(schema, self._batches(schema))
 
     def _batches(self, schema: Any) -> Iterator[Any]:
         for file in self.files:
-            with file.reading() as stream:
-                names, rest = self._read_header(file, blocks(stream))
-                places = locate_columns(schema.names, names, listed=self.names is not None)
-                for block in rest:
-                    arrays = split(LineBlock.of(block), len(names), places, self.delimiter)
-                    yield pa.record_batch(arrays, schema=schema)
+            for _, batch in self.split_file(file, schema.names):
+                yield batch
 
-    def _read_header(self, file: File, rest: Iterator[bytes]) -> tuple[list[str], Iterator[bytes]]:
+    def split_file(self, file: File, columns: Sequence[str]) -> Iterator[tuple[LineBlock, Any]]:
+        """The lines of a file below its header, many at a time, and these columns of their rows."""
+        schema = pa.schema([(name, pa.large_binary()) for name in columns])
+        with file.reading() as stream:
+            names, rest = self.read_header(file, blocks(stream))
+            places = locate_columns(columns, names, listed=self.names is not None)
+            for block in rest:
+                lines = LineBlock.of(block)
+                arrays = split(lines, len(names), places, self.delimiter)
+                yield lines, pa.record_batch(arrays, schema=schema)
+
+    def read_header(self, file: File, rest: Iterator[bytes]) -> tuple[list[str], Iterator[bytes]]:
         """The names of the columns, and the blocks of lines below the header."""
         if self.names is not None:
             return list(self.names), rest

@@ -177,7 +177,7 @@ def tally_rows(
     chosen = {name: schema[name] for name in names}
     ids: list[Any] = []
     parts: dict[str, list[Positions]] = {name: [] for name in names}
-    for columns in _read_columns(rows, keys):
+    for columns in read_columns(rows, keys):
         kept = columns if where is None else _filter_rows(columns, where)
         if person is not None:
             ids.append(kept[person])
@@ -189,7 +189,7 @@ def tally_rows(
     return WideTally(chosen, found, 1 if person is None else limit)
 
 
-def _read_columns(rows: Rows, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+def read_columns(rows: Rows, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The columns of some thousand rows at a time, in the types of `Source.counts`; an empty batch first."""
     read = rows.read(keys)
     yield {field.name: pa.array([], wide_type(field.type, field.name)) for field in read.schema}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats, Ints, integer_array
-from partita.errors import check
+from partita.errors import check, check_arguments
 from partita.numbers import check_probability, integer
 from partita.public.stream_errors import CounterErrors, Running, StreamErrors
 from partita.public.stream_trees import (
@@ -199,6 +199,7 @@ def _running(units: int, counts: IntegerArray, errors: IntegerArray, bits: int) 
 
 
 @final
+@check_arguments
 class Counter(NoisyCount):
     """Count under continual observation: one output for every period, all of them together private.
 

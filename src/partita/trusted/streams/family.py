@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Floats
-from partita.errors import InvalidParameter, check, check_data
+from partita.errors import InvalidParameter, check, check_arguments, check_data
 from partita.numbers import check_probability, integer
 from partita.public.stream_errors import FamilyErrors, Running
 from partita.public.stream_trees import SHARES, PeriodTree, shape_for
@@ -36,6 +36,7 @@ _REST: Final = 2**16
 
 
 @final
+@check_arguments
 class CounterFamily(Stepping):
     """Count under continual observation for many public keys: in every period one output for each.
 

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats, Ints
-from partita.errors import InvalidData, InvalidParameter, check, check_bool, raise_without_cause
+from partita.errors import (
+    InvalidData,
+    InvalidParameter,
+    check,
+    check_arguments,
+    check_bool,
+    raise_without_cause,
+)
 from partita.guarantee import Guarantee
 from partita.numbers import check_choice, check_probability, integer
 from partita.public.stream_errors import PAN_CELLS, PanErrors, Running
@@ -35,6 +42,7 @@ _LARGEST_SCALE: Final = 2**40
 
 
 @final
+@check_arguments
 class PanPrivateCounter(Stepping, ContinualCounter):
     """Count under continual observation, private even if the memory is read once at an unknown time.
 
@@ -299,6 +307,7 @@ def _row(numbers: list[int]) -> Cells:
 
 
 @final
+@check_arguments
 class Cap:
     """Lets the first `contributions` events of each user through, and no later one.
 
@@ -324,6 +333,7 @@ class Cap:
 
 
 @final
+@check_arguments
 class Capped:
     """A counter of events that have a person each: no more than `contributions` of anybody's count.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats
+from partita.errors import check_arguments
 from partita.numbers import check_probability, integer
 from partita.public.stream_errors import Running, SlidingErrors
 from partita.public.stream_trees import SHARES, PeriodTree
@@ -20,6 +21,7 @@ from partita.trusted.streams.family import TreeErrors
 
 
 @final
+@check_arguments
 class SlidingCounter(Stepping, ContinualCounter):
     """Count what came in the last `window` periods, in every period, without end.
 

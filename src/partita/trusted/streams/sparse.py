@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Floats
-from partita.errors import check
+from partita.errors import check, check_arguments
 from partita.numbers import check_choice, check_probability, integer
 from partita.public.stream_errors import Running
 from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
@@ -279,6 +279,7 @@ _LAWS: Final = get_args(Law)
 
 
 @final
+@check_arguments
 class SparseCounter(Stepping, ContinualCounter):
     """Count a stream in which little happens: segments are sealed privately, and only they are counted.
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from partita.arrays import Floats, Ints
+from partita.errors import check_arguments
 from partita.numbers import check_probability, integer
 from partita.public.bounds import laplace_variance
 from partita.public.stream_errors import NoiseSum, Running, TreeCounterErrors, noise_sum
@@ -88,6 +89,7 @@ class _ReplacedNoise(_SummedNoise):
         (self._last,) = fields["last"]
 
 
+@check_arguments
 class _NaiveCount(NoisyCount):
     """The count and integer noise of one scale."""
 
@@ -191,6 +193,7 @@ class DirectCounter(_NaiveCount):
 
 
 @final
+@check_arguments
 class RandomizedResponseCounter(Stepping, ContinualCounter):
     """A baseline for bits: each is flipped now and then, the ones are counted and the count set right.
 
@@ -367,6 +370,7 @@ class TreePath:
 
 
 @final
+@check_arguments
 class TreeCounter(NoisyCount):
     """The counter of the papers: noise on every node of a tree [DR14, Figure 12.1].
 
