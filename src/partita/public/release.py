@@ -467,13 +467,15 @@ class Release:
         bins: int | tuple[int, int] = 60,
         axes: Any = None,
         interactive: bool | None = None,
+        full: bool = False,
         where: Where | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Any:
         """A picture on matplotlib axes, which are returned; or, interactive, a figure of plotly.
 
-        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each.
+        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each. A
+        histogram shows where nearly all rows lie; with `full`, the whole axis, as a heat map always does.
         Conditions on other columns say which rows are counted. It is interactive if that is asked for,
         and by itself in a notebook that has plotly; not on axes of yours.
         """
@@ -481,8 +483,8 @@ class Release:
         if second is None:
             line, number = self.slice(column, where, closed=closed, **columns), cast(int, bins)
             if interactive:
-                return line_figure(line, bins=number, dataset=dataset)
-            return plot(line, bins=number, axes=axes, dataset=dataset)
+                return line_figure(line, bins=number, dataset=dataset, full=full)
+            return plot(line, bins=number, axes=axes, dataset=dataset, full=full)
         across, up = check_bin_numbers(bins)
         width, height = (self.slice(name).domain.size for name in (column, second))
         even = even_bins(width, across), even_bins(height, up)

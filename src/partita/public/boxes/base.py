@@ -256,6 +256,8 @@ class Scale:
     highs: Sequence[Any]
     calendar: Calendar | None = None
     """How times become numbers; as matplotlib does it, if it is left out."""
+    cells: int | None = None
+    """How many cells the bins have together; all of the domain, if it is left out."""
 
     @cached_property
     def natural(self) -> Floats | None:
@@ -266,7 +268,7 @@ class Scale:
         places = self._places
         if places is None:
             return None
-        cell = (places[-1] - places[0]) / max(1, self.domain.size - 1) or 1.0
+        cell = (places[-1] - places[0]) / max(1, (self.cells or self.domain.size) - 1) or 1.0
         places[-1] += cell
         edges = places - cell / 2 if isinstance(self.domain, (Integer, Real)) else places
         return edges if np.all(np.diff(edges) > 0) else None

@@ -15,9 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from partita.errors import InvalidParameter, check
 from partita.public.file_entries import guarantee_entries, provenance_entries
 from partita.public.questions import COUNT
-from partita.public.records import Record, column_records, query_record, sum_records, view_records
+from partita.public.records import (
+    Record,
+    column_records,
+    query_record,
+    sum_records,
+    to_plain,
+    view_records,
+)
 from partita.public.release import Release
 from partita.public.report import factor_words, promise_words
+from partita.public.window import find_window
 from partita.service.errors import Refusal
 from partita.service.reading.catalogue import (
     CSV,
@@ -93,6 +101,9 @@ class ColumnDetails(BaseModel):
     kind: Literal["integer", "real", "date", "timestamp", "category"]
     size: str = Field(examples=["121"], description="how many cells it has, as text")
     specials: dict[str, CountEntry] = Field(description="what is beside the axis")
+    window: tuple[str, str] | None = Field(
+        description="between which values nearly all rows lie, for pictures; null where that is the whole axis"
+    )
 
 
 class PublishedView(StrictModel):
@@ -194,8 +205,11 @@ def _guarantee(release: Release) -> Record | None:
 
 
 def _column(release: Release, record: Mapping[str, Any]) -> Record:
-    size = str(release.slice(record["column"]).domain.size)
-    return {"name": record["column"], **record["domain"], "size": size, "specials": record["specials"]}
+    line = release.slice(record["column"])
+    window = find_window(line)
+    ends = [str(to_plain(end)) for end in line.domain.decode([window.first, window.last])]
+    beside = {"specials": record["specials"], "window": None if window.whole else ends}
+    return {"name": record["column"], **record["domain"], "size": str(line.domain.size), **beside}
 
 
 def _total(release: Release, answerer: Answerer) -> Record | None:
