@@ -102,7 +102,7 @@ class ColumnDetails(BaseModel):
     size: str = Field(examples=["121"], description="how many cells it has, as text")
     specials: dict[str, CountEntry] = Field(description="what is beside the axis")
     window: tuple[str, str] | None = Field(
-        description="between which values nearly all rows lie, for pictures; null where that is the whole axis"
+        description="between which values nearly all rows lie, for pictures; null is the whole axis"
     )
 
 
