@@ -16,7 +16,7 @@ export function conditions(value, columns, changed, complaint) {
   const message = h("p", { class: "warn fine", id: "mistyped", role: "alert" });
   const field = h("input", { value: complaint?.where ?? value, id: "where", autocomplete: "off", spellcheck: "false", "aria-describedby": "mistyped",
     placeholder: columns.length ? `for example ${example(columns[0])}` : "no other column goes with this one", onchange: apply });
-  const add = columns.length > 0 && h("select", { "aria-label": "Add a condition on a column", onchange: ({ target }) => {
+  const add = columns.length > 0 && h("select", { "aria-label": "Add a condition", onchange: ({ target }) => {
     const column = columns.find(({ name }) => name === target.value), written = example(column);
     target.value = "";
     field.value = [field.value.trim(), written].filter(Boolean).join(" and ");
