@@ -19,7 +19,7 @@ TOWN = f"{BASE}?x=town"
 
 def names(page: Page) -> list[str]:
     """The labels that are listed, from the top."""
-    return page.locator(".labels .name").all_inner_texts()
+    return list(page.locator(".labels .name").all_inner_texts())
 
 
 def test_labels_stand_by_estimate_each_by_itself(opened: Open, world: World) -> None:

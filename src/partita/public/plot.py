@@ -43,7 +43,7 @@ def plot(
     window = choose_window(line, full=full)
     table = window_bins(line, bins, window)
     axes = new_axes() if axes is None else axes
-    scale = Scale(line.domain, table.lows, table.highs, cells=len(window))
+    scale = Scale(line.domain, table.lows, table.highs)
     width = _APART if scale.natural is None else np.diff(scale.edges)
     middles, counts, half = _middles(scale), *_counts_and_bars(table)
     axes.bar(middles, counts, width=width, color=_BLUE, edgecolor="white", linewidth=0.5)
@@ -98,7 +98,7 @@ def line_figure(
     """
     window = choose_window(line, full=full)
     table = window_bins(line, bins, window)
-    scale = Scale(line.domain, table.lows, table.highs, milliseconds, cells=len(window))
+    scale = Scale(line.domain, table.lows, table.highs, milliseconds)
     upto = cdf(line, table.highs)
     drawn = [_bars(table, scale), _steps(upto, scale)]
     figure = figure_of(drawn, _line_title(line, dataset))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,13 @@ def test_only_charts_are_framed(embedders: tuple[str, ...], ancestors: str, tmp_
 def test_what_is_no_origin_is_refused(name: str, given: str, tmp_path: Path) -> None:
     """A path, a pattern or a bare name would never match, or match too much."""
     with pytest.raises(InvalidParameter, match="must be an origin"):
-        ServiceSettings(folder=tmp_path, public=True, **{name: (given,)})
+        ServiceSettings.from_json(_settings_line(tmp_path, **{name: [given]}))
+
+
+def _settings_line(folder: Path, **entries: list[str]) -> str:
+    """The settings of a service with some entries changed, as a process is told them."""
+    plain = json.loads(ServiceSettings(folder=folder, public=True).to_json())
+    return json.dumps(plain | entries)
 
 
 def test_embedding_needs_public_reading(tmp_path: Path) -> None:

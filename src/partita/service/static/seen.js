@@ -4,7 +4,8 @@ import { get } from "./api.js";
 import { Axis } from "./axis.js";
 import { binned } from "./plot.js";
 
-export const FROM = ["from", "y_from"], TO = ["to", "y_to"];
+export const FROM = ["from", "y_from"];
+export const TO = ["to", "y_to"];
 const MOST = 4096, MAP = 64, LATITUDE = /(^|[\W_])lat(itude)?$/i, LONGITUDE = /(^|[\W_])(lon|lng|long|longitude)$/i;
 
 /** Whether two columns are the places of a map: longitudes to the right and latitudes up. */
