@@ -15,6 +15,7 @@ from tests.table_releases import table_release
 
 PEOPLE = "people-2026"
 VISITS, BEFORE = "visits-2026", "visits-2025"
+KEYS = [f"key {number:04}" for number in range(4_100)]
 TOWNS = [f"Town {number:03}" for number in range(140)]
 KINDS = ["bus", "car", "train"]
 TABLE = "table"
@@ -46,6 +47,8 @@ def made_world(folder: Path) -> World:
     visits, before = _visits(2026, 5_000), _visits(2025, 4_000)
     visits.save(public / f"{VISITS}.release.parquet")
     before.save(public / f"{BEFORE}.release.parquet")
+    keys = {"key": KEYS[:1] * 500 + KEYS[-1:] * 800}
+    pt.publish(keys, {"key": pt.Category(KEYS)}, epsilon=1).save(public / "keys.release.parquet")
     _wards(public, secret)
     return World(public, release, visits, before, _door(public, secret))
 

@@ -1,7 +1,7 @@
 """The part of an axis that a picture shows: where nearly all rows lie, by the released distribution.
 
-Declared bounds are public, so they are often much wider than the data, and a picture from bound to bound is one
-tall bar. A window is a function of released numbers only. What it leaves out is counted beside the picture.
+Declared bounds are public, so they are often much wider than the data, and a picture from bound to bound is
+one tall bar. A window is a function of released numbers only. What it leaves out is counted beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NARROWER: Final = 3
 """A larger share is left out only where the picture becomes so many times narrower for it."""
 
 _MOST_NOISE: Final = 0.1
-"""A window needs ends whose error is at most this share of the rows: below that nobody knows where rows lie."""
+"""A window needs ends whose error is at most this share of the rows; else nobody knows where rows lie."""
 
 _ERRORS: Final = 2
 """What is left out is at least so many standard errors of a count: less would be noise."""

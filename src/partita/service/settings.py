@@ -29,6 +29,7 @@ ANY_EMBEDDER: Final = "*"
 """All pages may show charts of the service."""
 
 _ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_USUAL_PORTS: Final = {"https": ":443", "http": ":80"}
 _PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 
 
@@ -241,13 +242,14 @@ def _host(host: object) -> str:
 
 
 def _origin(origin: object, name: str) -> str:
-    """A scheme, a host and perhaps a port, as browsers write them: in lower case, without a path.
+    """A scheme, a host and perhaps a port, as browsers write them: in lower case, without a usual port.
 
-    >>> _origin("https://Example.org:8443", "allow_origin")
-    'https://example.org:8443'
+    >>> [_origin(f"https://Example.org{port}", "allow_origin") for port in (":8443", ":443")]
+    ['https://example.org:8443', 'https://example.org']
     """
     if isinstance(origin, str) and _ORIGIN.fullmatch(origin.lower()):
-        return origin.lower()
+        lower = origin.lower()
+        return lower.removesuffix(_USUAL_PORTS[lower.partition(":")[0]])
     rule, fix = (
         "must be an origin: a scheme and a host, without a path",
         "write for example https://example.org",

@@ -126,6 +126,14 @@ def test_embedding_needs_public_reading(tmp_path: Path) -> None:
         ServiceSettings(folder=tmp_path, tokens=tmp_path / "tokens.json", embedders=("*",))
 
 
+def test_a_usual_port_is_left_out(tmp_path: Path) -> None:
+    """Browsers leave it out too; any other stays."""
+    given = ("https://a.example:443", "http://a.example:80", "https://a.example:80")
+
+    settings = ServiceSettings(folder=tmp_path, public=True, origins=given)
+    assert settings.origins == ("https://a.example", "http://a.example", "https://a.example:80")
+
+
 def test_origins_reach_the_processes(tmp_path: Path) -> None:
     """The line that starts a process has them."""
     settings = ServiceSettings(folder=tmp_path, public=True, origins=(ORIGIN,), embedders=("*", ORIGIN))

@@ -46,7 +46,7 @@ from partita.service.reading.catalogue import (
 )
 from partita.service.reading.questions import Answerer, Bars, NumberAnswer, StrictModel
 from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
-from partita.service.reading.work import check_work, values_work
+from partita.service.reading.work import WorkEstimate, check_work, values_work, zero_if_refused
 from partita.service.settings import Limits
 
 # ---- models ----
@@ -212,6 +212,12 @@ def _column(release: Release, record: Mapping[str, Any]) -> Record:
     return {"name": record["column"], **record["domain"], "size": str(line.domain.size), **beside}
 
 
+def _description_work(entry: Entry) -> int:
+    """The work of a description: where the rows of each column lie takes nearly all of it."""
+    estimate, columns = WorkEstimate(entry.facts), entry.opened.columns
+    return zero_if_refused(lambda: sum(estimate.quantile(column, {}) for column in columns))
+
+
 def _total(release: Release, answerer: Answerer) -> Record | None:
     """The number of rows; null if the release cannot answer."""
     try:
@@ -288,7 +294,11 @@ def release_routes(
     async def release(request: Request, name: Name) -> Response:
         entry = await catalogue.ready(name)
         return await replies.json(
-            request, entry, lambda: describe_release(entry, answerer), small=lambda: True, fixed=True
+            request,
+            entry,
+            lambda: describe_release(entry, answerer),
+            small=lambda: _description_work(entry) <= answerer.limits.small_work,
+            fixed=True,
         )
 
     return router

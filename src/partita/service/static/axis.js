@@ -70,7 +70,7 @@ function instant(text, zone) {
 
 /** A number with the digits that its error supports. */
 export function figure(value, half) {
-  const digits = half > 0 ? Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 0;
+  const digits = half > 0 ? Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 2;
   return Math.abs(value) >= 1e9 ? brief(value) : written(value, digits);
 }
 

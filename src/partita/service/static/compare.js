@@ -6,12 +6,13 @@ import { div, fill, fitted, h, p, s, section, table } from "./dom.js";
 import { Frame, along, bars, ceiling, grid, line } from "./plot.js";
 import { items, look } from "./seen.js";
 
-const apart = (one, other) => ({ value: one.value - other.value, half: Math.hypot(one.half, other.half) });
+const unknown = (...numbers) => numbers.some((each) => each === null);
+const apart = (one, other) => ({ value: unknown(one.value, other.value) ? null : one.value - other.value, half: unknown(one.half, other.half) ? null : Math.hypot(one.half, other.half) });
 const signed = (value) => (value > 0 ? `+${count(value)}` : count(value));
 export const difference = (one, other) => { const { value, half } = apart(one, other); return `${signed(value)} ${plusMinus(half)}`; };
 
 /** The other release, asked the same; `alike` if its bins are those of the first one. */
-export async function beside(name, columns, state, axes) {
+export async function beside(name, { checksum }, state, axes) {
   const base = `/releases/${name}`, confidence = Number(state.confidence ?? 0.95);
   const ask = async (where, sure, mine) => {
     const answer = await get(`${base}/count`, { where, confidence: sure }).catch((error) => error);
@@ -21,6 +22,7 @@ export async function beside(name, columns, state, axes) {
   };
   try {
     const about = await get(`${base}.json`), window = { from: "", to: "" };
+    if (about.checksum === checksum) return { name, message: "it is the same release under another name, so there is nothing to compare" };
     if (axes.length > 1) return { name, count: ask };
     const own = about.columns.find((column) => column.name === state.x), theirs = own && new Axis(own), [mine] = axes;
     const alike = theirs && theirs.kind === mine.kind && (mine.category || (theirs.step === mine.step && theirs.origin === mine.origin && theirs.size === mine.size));
@@ -34,7 +36,7 @@ export async function beside(name, columns, state, axes) {
 /** A section with the differences bin by bin, or with the other picture where bins are not the same. */
 export function differences({ other, name, axes, bins, seen, confidence }) {
   const [axis] = axes, words = `${name} less ${other.name}`;
-  if (other.message) return section(words, p("warn", `${other.name} cannot be asked this: ${other.message}`));
+  if (other.message) return section(words, p("warn", `${other.name} cannot be compared: ${other.message}`));
   if (!other.seen) return null;
   const fine = p("fine", `With ${percent(confidence)} confidence. Each release has noise of its own, so errors are taken as independent.`);
   if (axis.category) return section(words, labels({ other, axis, bins, seen }), fine);

@@ -41,7 +41,7 @@ async function answer() {
   const found = await get(`${base}/ask`, { q: question, confidence }), rows = Object.values(found).find(Array.isArray);
   const said = (row) => Object.entries(row).filter(([key]) => !NUMBERS.includes(key)).map(([, value]) => value)
     .concat("low" in row ? (row.low === row.high ? [row.low] : [`${row.low} to ${row.high}`]) : [], "count" in row && "value" in row ? [row.value] : []).join(", ");
-  const unit = (value) => (rows && "share" in rows[0] ? percent(value, 1) : count(value));
+  const unit = rows?.length && "share" in rows[0] && !("count" in rows[0]) ? (value) => percent(value, 2) : count;
   const drawn = rows?.map((row) => ({ ...row, name: said(row), value: row.count ?? row.share ?? row.value, half: row.half, unit }));
   const number = typeof found.value === "number", { interval } = found;
   framed(title ?? found.question, address(`${base}/view`, {}), drawn ? still(drawn)

@@ -22,7 +22,8 @@ function proportion([x, y]) {
 
 /** Of the map, of the bars above it and of those beside it. */
 export function frames(width, axes) {
-  const right = width < 560 ? 54 : 118, left = 62;
+  const [, { category, column }] = axes, longest = category ? Math.max(...column.labels.map((label) => label.length)) : 0;
+  const right = width < 560 ? 54 : 118, left = Math.max(62, Math.min(width / 3.5, 7 * longest + 16));
   let height = Math.min(440, Math.max(230, 0.6 * width)) + 96;
   if (isMap(...axes.map(({ name }) => name))) {
     const high = Math.min(proportion(axes) * (width - left - right), TALLEST);
@@ -37,7 +38,7 @@ export function frames(width, axes) {
 
 export function heat({ main, above, beside }, axes, seen, ranges) {
   const [across, up] = axes.map((axis, side) => binned(axis, seen.axes[side])), { x, y } = seen.conditional;
-  const ticks = axes[1].ticks(main.height / 40).map(({ cell, words }) => [axes[1].at(cell + (axes[1].cells < 100) / 2), words]);
+  const ticks = axes[1].ticks(main.height / (axes[1].category ? 13 : 40)).map(({ cell, words }) => [axes[1].at(cell + (axes[1].cells < 100) / 2), words]);
   return [
     s("image", { x: main.left, y: main.top, width: main.width, height: main.height, preserveAspectRatio: "none", href: painted(seen) }),
     along(main, axes[0]), upward(main, ticks), bars(above, axes[0], across, x, ranges?.[0]),

@@ -25,7 +25,7 @@ export function bar({ value, half, small, second }, top) {
     second && s("rect", { class: "mark", x: across(second.value), y: 0, width: 3, height: 16 }));
 }
 
-const number = ({ value, half, unit = count }) => [h("strong", unit(value)), half === null || half === undefined ? "" : ` ${plusMinus(half)}`];
+const number = ({ value, half, unit = count }) => [h("strong", unit(value)), half === undefined ? "" : ` ${unit === count || half === null ? plusMinus(half) : `± ${unit(half)}`}`];
 
 /** Bars that cannot be chosen: of small pictures and of answers. */
 export const still = (items, most = items.length, top = longest(items)) => h("ul", { class: "labels" }, items.slice(0, most).map((item) =>

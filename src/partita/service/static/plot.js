@@ -34,7 +34,7 @@ export function along(frame, axis) {
 /** Ticks on the left: shares of the height, and words; a grid has lines across. */
 export const upward = (frame, ticks, grid) => hidden(grid ? "axis grid" : "axis", ticks.map(([share, words]) => [
   s("path", { d: `M${frame.left} ${frame.y(share)}h${grid ? frame.width : -4}` }),
-  s("text", { x: frame.left - 8, y: frame.y(share) + 4, "text-anchor": "end" }, cut(words, 9))]));
+  s("text", { x: frame.left - 8, y: frame.y(share) + 4, "text-anchor": "end" }, cut(words, Math.max(9, Math.floor((frame.left - 10) / 6.6))))]));
 
 export const grid = (frame, low, high, written = brief) =>
   upward(frame, round(low, high, Math.max(3, frame.height / 50)).map((value) => [(value - low) / (high - low), written(value)]), true);

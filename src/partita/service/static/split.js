@@ -9,16 +9,17 @@ import { few, items, look } from "./seen.js";
 
 const GROUPS = 12, SMALL = 30, LABELS = 6;
 
-/** Groups of a column: its labels, the most frequent first, or its ranges in order. */
+/** Groups of a column: its labels, the most frequent first, or its ranges in order; `rest` are conditions on others. */
 async function groups(base, columns, { split, filter, confidence }) {
   const { seen, axes: [axis], bins: [bins] } = await look(base, columns, { x: split, where: filter, confidence }, GROUPS);
-  const all = items(axis, bins, seen).map((item) => ({ ...item, said: axis.category ? axis.among([item.name]) : axis.said(item.cells) }));
+  const rest = seen.filter, chosen = seen.selection.values[split], all = items(axis, bins, seen).filter(({ name }) => chosen?.includes(name) ?? true)
+    .map((item) => ({ ...item, rest, said: axis.category ? axis.among([item.name]) : axis.said(item.cells) }));
   return axis.category ? all.sort((one, other) => other.value - one.value) : all;
 }
 
 /** A section with a small chart for each group. `open` shows a group by itself. */
 export function multiples(base, about, state, open) {
-  const { split, filter, confidence, x } = state, { columns } = about, [summed] = summable(about).filter((name) => name !== split);
+  const { split, confidence, x } = state, { columns } = about, [summed] = summable(about).filter((name) => name !== split);
   const charts = div("multiples"), more = div("buttons"), listed = h("div");
   let all = [], shown = [], same = true;
   const draw = () => fill(charts, shown.map((each) => small(each, same ? Math.max(...shown.map((other) => other.top)) : each.top)));
@@ -40,7 +41,7 @@ export function multiples(base, about, state, open) {
     const next = all.slice(shown.length, shown.length + GROUPS);
     fill(more, p("fine", "Reading…"));
     shown.push(...await few(next, async (group) => {
-      const where = [filter, group.said].filter(Boolean).join(" and "), found = await look(base, columns, { ...state, where }, SMALL);
+      const where = [group.rest, group.said].filter(Boolean).join(" and "), found = await look(base, columns, { ...state, where }, SMALL);
       const means = summed && await measure(base, summed, where, confidence);
       return { group, ...found, means, top: found.axes[0].category ? longest(items(found.axes[0], found.bins[0], found.seen)) : ceiling(found.seen) };
     }));

@@ -67,7 +67,7 @@ class View {
       Object.assign(state, { range: "full", from: "", to: "", y_from: "", y_to: "" });
       await this.look();
     }
-    this.other = state.with && await beside(state.with, this.columns, state, this.axes);
+    this.other = state.with && await beside(state.with, this.about, state, this.axes);
   }
 
   async look(state = this.state) {
@@ -184,7 +184,7 @@ class View {
   async countBeside(axis) {
     const sides = [[0, axis.first - 1], [axis.last + 1, axis.size - 1]].filter(([low, high]) => low <= high);
     const found = await Promise.all(sides.map((side) => get(`${this.base}/count`, { where: [this.seen.filter, axis.said(side)].filter(Boolean).join(" and "), confidence: this.confidence })));
-    return `About ${count(Math.max(0, found.reduce((sum, { value }) => sum + value, 0)))} ${plusMinus(Math.hypot(...found.map(({ half }) => half)))} rows lie on it beside the picture.`;
+    return `About ${count(Math.max(0, found.reduce((sum, { value }) => sum + value, 0)))} ${plusMinus(found.some(({ half }) => half === null) ? null : Math.hypot(...found.map(({ half }) => half)))} rows lie on it beside the picture.`;
   }
 
   /** A bin, or a field of the map, in words. */
@@ -226,7 +226,7 @@ class View {
     fill(this.count, h("h2", this.state.where ? "Rows in the selection" : "All rows"), p("big", h("strong", count(value)), plusMinus(half)),
       h("p", `Between ${count(Math.floor(low))} and ${count(Math.ceil(high))} with ${percent(this.confidence)} confidence.`),
       small && p("warn", "Noise dominates: the error is as large as the count."), second, evidence(basis));
-    this.other?.count(this.state.where, this.confidence, answer).then((words) => fill(second, words));
+    this.other?.count?.(this.state.where, this.confidence, answer).then((words) => fill(second, words));
     say(`${count(value)} rows, ${plusMinus(half).replace("±", "plus or minus")}${small ? ", noise dominates" : ""}`);
   }
 
