@@ -126,8 +126,8 @@ def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
         colorbar={"title": "rows"},
     )
     figure = figure_of([field], title(dataset, heat.guarantee, heat.within))
-    figure.update_xaxes(title=as_text(heat.columns[0]), **_ruler(scales[0], heat.lows[0][0]))
-    figure.update_yaxes(title=as_text(heat.columns[1]), **_ruler(scales[1], heat.lows[1][0]))
+    figure.update_xaxes(title=as_text(_side_name(heat, 0)), **_ruler(scales[0], heat.lows[0][0]))
+    figure.update_yaxes(title=as_text(_side_name(heat, 1)), **_ruler(scales[1], heat.lows[1][0]))
     return figure
 
 
@@ -266,11 +266,18 @@ def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> An
     )
     across.mark(axes, "x")
     up.mark(axes, "y")
-    axes.set_xlabel(heat.columns[0])
-    axes.set_ylabel(heat.columns[1])
+    axes.set_xlabel(_side_name(heat, 0))
+    axes.set_ylabel(_side_name(heat, 1))
     axes.set_title(title(dataset, heat.guarantee, heat.within), loc="left", fontsize="medium")
     axes.figure.colorbar(field, ax=axes, label=f"rows in each field, to a standard error of {heat.errors}")
     return axes
+
+
+def _side_name(heat: Heat, side: int) -> str:
+    """The column on one side, and from where to where its axis goes if not all of it is shown."""
+    domain, ends = heat.domains[side], [heat.lows[side][0], heat.highs[side][-1]]
+    whole = domain.decode([0, domain.size - 1])
+    return heat.columns[side] + ("" if ends == list(whole) else f" (a part of {whole[0]} to {whole[1]})")
 
 
 def _shades(heat: Heat) -> tuple[Floats, float]:

@@ -62,6 +62,7 @@ from partita.public.wanted import (
     find_share,
 )
 from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
+from partita.public.window import window_heat
 from partita.public.workload.release import QueryView
 
 MOST_ROWS: Final = 10**7
@@ -474,10 +475,10 @@ class Release:
     ) -> Any:
         """A picture on matplotlib axes, which are returned; or, interactive, a figure of plotly.
 
-        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each. A
-        histogram shows where nearly all rows lie; with `full`, the whole axis, as a heat map always does.
-        Conditions on other columns say which rows are counted. It is interactive if that is asked for,
-        and by itself in a notebook that has plotly; not on axes of yours.
+        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each. It
+        shows where nearly all rows lie; with `full`, whole axes. Conditions on other columns say which rows
+        are counted. It is interactive if that is asked for, and by itself in a notebook that has plotly; not
+        on axes of yours.
         """
         dataset, interactive = self.provenance.dataset, is_interactive(interactive, axes)
         if second is None:
@@ -489,6 +490,8 @@ class Release:
         width, height = (self.slice(name).domain.size for name in (column, second))
         even = even_bins(width, across), even_bins(height, up)
         heat = self.histogram(column, second, even, where=where, closed=closed, **columns)
+        if not full:
+            heat = window_heat(self, heat, (across, up), parse_conditions(where, columns, closed))
         return (
             heat_figure(heat, dataset=dataset) if interactive else plot_heat(heat, axes=axes, dataset=dataset)
         )

@@ -7,15 +7,19 @@ one tall bar. A window is a function of released numbers only. What it leaves ou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
 from partita.answer import Answers
 from partita.domain.category import Category
-from partita.public.results import Bins, even_bins, find_bin_cells, find_least_cells
+from partita.public.conditions import Where
+from partita.public.results import Bins, Heat, even_bins, find_bin_cells, find_least_cells
 from partita.public.views import OrderedColumn
+
+if TYPE_CHECKING:
+    from partita.public.release import Release
 
 _SHARES: Final = (0.001, 0.01, 0.025)
 """Shares of the rows that may be left out at each end, the smallest first."""
@@ -96,6 +100,25 @@ def window_bins(line: OrderedColumn, bins: int, window: Window, *, even: bool = 
     )
     counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs), line.basis)
     return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
+
+
+def window_heat(release: Release, heat: Heat, bins: tuple[int, int], where: Where) -> Heat:
+    """The heat map of the same columns and rows, in bins of where nearly all rows lie."""
+    lines = [release.slice(column) for column in heat.columns]
+    windows = [find_window(line) for line in lines]
+    if all(window.whole for window in windows):
+        return heat
+    tables = [window_bins(*each) for each in zip(lines, bins, windows, strict=True)]
+    shape = len(tables[0]), len(tables[1])
+    places = np.indices(shape).reshape(2, -1).tolist()
+    boxes = {
+        column: ([table.lows[i] for i in place], [table.highs[i] for i in place])
+        for column, table, place in zip(heat.columns, tables, places, strict=True)
+    }
+    found = release.counts({**where, **boxes})
+    counts = Answers(found.values.reshape(shape), lambda: found.error.reshape(shape), found.basis)
+    lows, highs = (tables[0].lows, tables[1].lows), (tables[0].highs, tables[1].highs)
+    return replace(heat, lows=lows, highs=highs, counts=counts)
 
 
 def rows_beyond(line: OrderedColumn, window: Window) -> str:

@@ -12,7 +12,7 @@ from partita.domain import Category, Date, Domain, Integer
 from partita.public.plot import plot
 from partita.public.release import Release
 from partita.public.report import chart
-from partita.public.window import choose_window, find_window, rows_beyond, window_bins
+from partita.public.window import choose_window, find_window, rows_beyond, window_bins, window_heat
 
 Publish = Callable[..., Release]
 
@@ -69,6 +69,28 @@ def test_what_is_left_out_is_said(wide: Release) -> None:
     words = rows_beyond(line, find_window(line))
     assert words.startswith("the axis goes from 0 to 999999; ")
     assert "with 95% confidence" in words
+
+
+def test_heat_maps_use_the_window_of_each_column(together: Publish) -> None:
+    """Their fields hold what the release says of the same boxes, and a side says what it is a part of."""
+    matplotlib: Any = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    values = np.tile(np.arange(400, 600), 10)
+    both = {"v": (Integer(0, 4_999), values.tolist()), "w": (Integer(0, 9), (values % 10).tolist())}
+    release = together(0.0, views=[("v", "w"), ("v",)], **both)
+    window = find_window(release.slice("v"))
+    heat = window_heat(release, release.histogram("v", "w", 5), (4, 2), {})
+    axes = release.plot("v", "w", bins=5, interactive=False)
+
+    assert (heat.lows[0][0], heat.highs[0][-1]) == (window.first, window.last)
+    one = release.count(v=(heat.lows[0][1], heat.highs[0][1]), w=(0, 4))
+    assert heat.counts.values[1, 0] == pytest.approx(one.value)
+    assert axes.get_xlim() == pytest.approx((window.first - 0.5, window.last + 0.5), abs=1)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("v (a part of 0 to 4999)", "w")
+    assert release.plot("v", "w", bins=5, interactive=False, full=True).get_xlabel() == "v"
+    pyplot.close("all")
 
 
 def test_charts_and_plots_use_the_window(wide: Release) -> None:
