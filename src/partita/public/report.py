@@ -551,8 +551,7 @@ def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
     together = any(isinstance(view, BoxView) for view in views)
     what = "range, in any column, and no count of a box," if together else "range, in any column,"
     bound = (
-        "Error, in the worst case of all questions: with a probability of at least "
-        f"{100 * (1 - beta):.10g}% no count of a {what} "
+        f"Error: with a probability of at least {100 * (1 - beta):.10g}% no count of a {what} "
         f"misses the truth by more than {figure(error)}. Every answer has a bar of its own."
     )
     return f"{bound} {_HINT}" if together and error > _MUCH * total(views).value else bound

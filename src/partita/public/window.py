@@ -49,13 +49,15 @@ class Window:
     last: int
     size: int
 
-    def __len__(self) -> int:
+    @property
+    def cells(self) -> int:
+        """How many cells are shown; more than `len` could say, of the longest axes."""
         return self.last - self.first + 1
 
     @property
     def whole(self) -> bool:
         """Whether all cells are shown."""
-        return len(self) == self.size
+        return self.cells == self.size
 
 
 def choose_window(line: OrderedColumn, *, full: bool = False) -> Window:
@@ -77,7 +79,7 @@ def find_window(line: OrderedColumn) -> Window:
     chosen = whole
     for share in _SHARES:
         found = _between(line, max(share, noise / 2))
-        if len(found) * _NARROWER <= len(chosen):
+        if found.cells * _NARROWER <= chosen.cells:
             chosen = found
     return chosen
 
@@ -93,7 +95,7 @@ def _between(line: OrderedColumn, share: float) -> Window:
 
 def window_bins(line: OrderedColumn, bins: int, window: Window, *, even: bool = True) -> Bins:
     """The cells of a window in at most `bins` bins; all of one size, but for one cell, if not `even`."""
-    size = len(window)
+    size = window.cells
     lows, highs = (
         each + np.uint64(window.first)
         for each in find_bin_cells(size, even_bins(size, bins) if even else bins)

@@ -41,6 +41,7 @@ def test_wide_bounds_do_not_flatten_a_picture(wide: Release) -> None:
         (Integer(0, 11), [5] * 500),
         (Integer(0, 999_999), []),
         (Integer(0, 999_999), [7]),
+        (Integer(0, 2**64 - 1000), [2**62 * place for place in range(4)] * 300),
         (Date("2024-01-01", "2024-12-31"), np.arange("2024-01-01", "2025-01-01", dtype="M8[D]").tolist() * 3),
     ],
 )
