@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from .conftest import Open
 from .looking import DESK, PHONE
-from .world import PEOPLE, TABLE
+from .world import BEFORE, PEOPLE, TABLE, VISITS
 
 pytestmark = pytest.mark.browser
 
@@ -23,6 +23,11 @@ PAGES = {
     "rectangle": f"{VIEW}?x=age&y=salary&where=age+between+30+and+50+and+salary+between+20000+and+40000",
     "table": f"/releases/{TABLE}",
     "pair": f"/releases/{TABLE}/view?x=age&y=town",
+    "towns": f"/releases/{VISITS}/view?x=town&where=town+in+('Town+139',+'Town+000')",
+    "groups": f"/releases/{VISITS}/view?x=spent&split=kind&with={BEFORE}",
+    "places": f"/releases/{VISITS}/view?x=lon&y=lat",
+    "frame": f"/releases/{VISITS}/embed?x=spent",
+    "addresses": "/docs",
     "stream": "/streams/door",
     "family": "/streams/wards",
 }

@@ -96,7 +96,7 @@ def test_a_matrix_fits_on_a_phone(opened: Open) -> None:
 def test_other_releases_have_no_matrix_and_no_evidence(opened: Open) -> None:
     """Where every answer is measured nothing is said of it."""
     page = opened().go(f"/releases/{PEOPLE}")
-    expect(page.locator(".mini svg")).to_have_count(6)
+    expect(page.locator(".mini:has(svg)")).to_have_count(6)
     expect(page.locator(".matrix")).to_have_count(0)
     page = opened().go(f"/releases/{PEOPLE}/view?x=age")
 

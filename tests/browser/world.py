@@ -14,6 +14,10 @@ from partita.trusted.durable.stream import DurableCounter
 from tests.table_releases import table_release
 
 PEOPLE = "people-2026"
+VISITS, BEFORE = "visits-2026", "visits-2025"
+KEYS = [f"key {number:04}" for number in range(4_100)]
+TOWNS = [f"Town {number:03}" for number in range(140)]
+KINDS = ["bus", "car", "train"]
 TABLE = "table"
 REGIONS = ["Lazio", "Liguria", "Puglia", "Sicily", "Veneto"]
 ROWS = 20_000
@@ -26,6 +30,8 @@ class World:
 
     folder: Path
     release: pt.Release
+    visits: pt.Release
+    before: pt.Release
     door: DurableCounter
 
 
@@ -38,8 +44,13 @@ def made_world(folder: Path) -> World:
     release.save(public / f"{PEOPLE}.release.parquet")
     table_release().save(public / f"{TABLE}.release.parquet")
     (public / "damaged.release.parquet").write_bytes(b"PAR1 and no more")
+    visits, before = _visits(2026, 5_000), _visits(2025, 4_000)
+    visits.save(public / f"{VISITS}.release.parquet")
+    before.save(public / f"{BEFORE}.release.parquet")
+    keys = {"key": KEYS[:1] * 500 + KEYS[-1:] * 800}
+    pt.publish(keys, {"key": pt.Category(KEYS)}, epsilon=1).save(public / "keys.release.parquet")
     _wards(public, secret)
-    return World(public, release, _door(public, secret))
+    return World(public, release, visits, before, _door(public, secret))
 
 
 def _people() -> pt.Release:
@@ -67,6 +78,33 @@ def _people() -> pt.Release:
     }
     views = [("age",), ("region",), ("visited",), ("arrived",), ("hours",), ("age", "salary")]
     return pt.publish(table, schema, epsilon=3, person="id", views=views, shares=[1, 1, 1, 1, 1, 5])
+
+
+def _visits(year: int, rows: int) -> pt.Release:
+    """Many towns, money with wide bounds, times in a zone behind UTC, and places on a map."""
+    draw = np.random.default_rng(year)
+    weights = 1 / np.arange(1, len(TOWNS) + 1)
+    hours = draw.integers(0, 365 * 24 - 1, rows).astype("timedelta64[h]")
+    table = {
+        "town": draw.permutation(draw.choice(TOWNS[::-1], rows, p=weights / weights.sum())),
+        "kind": draw.choice(KINDS, rows, p=[0.5, 0.3, 0.2]),
+        "spent": np.exp(draw.normal(5, 0.5, rows)).astype(np.int64),
+        "seen": np.datetime64("2013-01-01T05") + hours,
+        "lat": np.round(draw.normal(41.9, 0.5, rows), 2),
+        "lon": np.round(draw.normal(12.5, 0.5, rows), 2),
+        "cost": np.round(np.exp(draw.normal(3, 0.4, rows)) * 4) / 4,
+    }
+    schema: dict[str, pt.Domain] = {
+        "town": pt.Category(TOWNS),
+        "kind": pt.Category(KINDS),
+        "spent": pt.Integer(0, 10_000_000),
+        "seen": pt.Timestamp("2013-01-01", "2013-12-31T23:00", "1h", zone="America/New_York"),
+        "lat": pt.Real(-90, 90, step="0.01"),
+        "lon": pt.Real(-180, 180, step="0.01"),
+        "cost": pt.Real(0, 10_000, step="0.25"),
+    }
+    views = [("town",), ("seen",), ("kind", "spent"), ("lat", "lon"), ("town", "kind")]
+    return pt.publish(table, schema, epsilon=5, views=views, sums=["cost"], dataset="visits")
 
 
 def _door(public: Path, secret: Path) -> DurableCounter:

@@ -81,6 +81,32 @@ def test_every_option_arrives(run: Run, folder: Path, served: list[ServiceSettin
 
 
 @pytest.mark.parametrize(
+    ("options", "origins", "embedders"),
+    [
+        ((), (), ()),
+        (("--allow-origin", "https://a.example", "--allow-origin", "http://b.example:3000"), None, ()),
+        (("--allow-embedding",), (), ("*",)),
+        (("--allow-embedding", "https://a.example"), (), ("https://a.example",)),
+    ],
+)
+def test_other_pages_are_allowed_by_options(
+    run: Run,
+    folder: Path,
+    served: list[ServiceSettings],
+    options: tuple[str, ...],
+    origins: tuple[str, ...] | None,
+    embedders: tuple[str, ...],
+) -> None:
+    """Nobody by default; origins one by one, and any page may embed if none is named."""
+    assert run("serve", ".", "--public", *options).code == 0
+    [settings] = served
+
+    both = ("https://a.example", "http://b.example:3000")
+    assert settings.origins == (both if origins is None else origins)
+    assert settings.embedders == embedders
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--public", "--host", "0.0.0.0"), ["everybody who reaches 0.0.0.0", "unencrypted"]),

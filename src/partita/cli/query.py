@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _WIDEST: Final = 100  # columns of a report; longer lines are hard to read
 _BINS: Final = 16  # bars of a chart in text: half a screen
+_FULL: Final = "draw whole axes; default: where nearly all rows lie"
 
 
 def declare_query(commands: common.Commands) -> None:
@@ -137,6 +138,7 @@ def declare_info(commands: common.Commands) -> None:
     parser = common.command(commands, "info", run_info, says, example="partita info people.release.parquet")
     parser.add("RELEASE")
     common.add_beta(parser, "of the error bound")
+    parser.add("--full", _FULL)
 
 
 def run_info(options: common.Options) -> common.Outcome:
@@ -147,15 +149,15 @@ def run_info(options: common.Options) -> common.Outcome:
     width = min(_WIDEST, shutil.get_terminal_size().columns)
     lines = release.report(options.beta).splitlines()
     report = "\n".join(fill(line, width, subsequent_indent="  ") for line in lines)
-    charts = [_chart(release, column, width) for column in release.columns]
+    charts = [_chart(release, column, width, full=options.full) for column in release.columns]
     return common.Outcome("\n\n".join([report, *charts]), [_record(release, options.beta)])
 
 
-def _chart(release: Release, column: str, width: int) -> str:
+def _chart(release: Release, column: str, width: int, *, full: bool) -> str:
     from partita.public.report import chart
 
     plain = not common.can_write("█▏±", sys.stdout)
-    return "\n".join([column, *chart(release.slice(column), width, _BINS, ascii_only=plain)])
+    return "\n".join([column, *chart(release.slice(column), width, _BINS, ascii_only=plain, full=full)])
 
 
 def _record(release: Release, beta: float) -> Record:
@@ -182,6 +184,7 @@ def declare_plot(commands: common.Commands) -> None:
     parser.add("columns COLUMN", "one, or two for a heat map", nargs="+")
     where = 'draw only these rows, for example "age between 30 and 39"'
     parser.add("--where CONDITIONS", where, type=common.argument(_parse_where), default={})
+    parser.add("--full", _FULL)
     common.add_picture(parser)
 
 
@@ -198,6 +201,6 @@ def run_plot(options: common.Options) -> common.Outcome:
     from partita.public.file import load
 
     release = load(options.release)
-    common.draw(lambda: release.plot(*options.columns, where=options.where), options)
+    common.draw(lambda: release.plot(*options.columns, where=options.where, full=options.full), options)
     text = f"drew {' and '.join(options.columns)} in {options.output}"
     return common.Outcome.of(text, path=options.output, columns=options.columns)

@@ -72,6 +72,10 @@ def _add_addresses(parser: common.CommandParser) -> None:
     parser.add("--steward-port N", "for the rest; default: 8001", type=common.whole("steward_port", low=0))
     says = "answer to this name too; may be repeated, * for any"
     parser.add("--allow-host NAME", says, action="append", default=[])
+    says = "let pages of this origin ask and read answers, such as https://example.org; may be repeated"
+    parser.add("--allow-origin ORIGIN", says, action="append", default=[])
+    says = "let pages of this origin show charts in a frame; may be repeated; without ORIGIN any page"
+    parser.add("--allow-embedding ORIGIN", says, action="append", nargs="?", const="*", default=[])
     parser.add("--behind-proxy", "a proxy on this machine ends TLS, and says who asks")
     parser.add("--workers N", "processes for readers; default: 1", type=common.whole("workers"))
 
@@ -113,6 +117,8 @@ def _settings(options: common.Options) -> ServiceSettings:
     return ServiceSettings(
         folder=Path(options.folder),
         hosts=tuple(options.allow_host),
+        origins=tuple(options.allow_origin),
+        embedders=tuple(options.allow_embedding),
         proxied=options.behind_proxy,
         limits=Limits(**_given(limits)),
         **_given(given),

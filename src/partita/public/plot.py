@@ -22,11 +22,9 @@ from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.html import kernel
 from partita.public.boxes.base import Scale, new_axes
-from partita.public.results import Bins, Cdf, Heat, cdf, even_bins, make_bins
+from partita.public.results import Bins, Cdf, Heat, cdf
 from partita.public.views import OrderedColumn
-
-CONFIDENT: Final = 1.96
-"""Standard errors from a value to the end of its 95% bar, by the normal law."""
+from partita.public.window import CONFIDENT, choose_window, rows_beyond, window_bins
 
 _APART: Final = 0.8
 _MARGIN: Final = 0.1
@@ -34,12 +32,16 @@ _BLUE, _INK, _PLOTLY_INK = "#4c78a8", "#2b2b2b", "#7f7f7f"
 _MILLI: Final = 1000.0
 
 
-def plot(line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str | None = None) -> Any:
+def plot(
+    line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str | None = None, full: bool = False
+) -> Any:
     """The histogram of a column with a 95% bar on every bin, on these matplotlib axes or on new ones.
 
-    There are at most `bins` bins, of nearly equally many cells.
+    There are at most `bins` bins, of nearly equally many cells. They show where nearly all rows lie; with
+    `full`, the whole axis.
     """
-    table = make_bins(line, even_bins(line.axis.size, bins))
+    window = choose_window(line, full=full)
+    table = window_bins(line, bins, window)
     axes = new_axes() if axes is None else axes
     scale = Scale(line.domain, table.lows, table.highs)
     width = _APART if scale.natural is None else np.diff(scale.edges)
@@ -50,7 +52,7 @@ def plot(line: OrderedColumn, *, bins: int = 60, axes: Any = None, dataset: str 
     scale.mark(axes, margin=_MARGIN)
     axes.set_title(_line_title(line, dataset), loc="left", fontsize="medium")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(line.column)
+    axes.set_xlabel("\n".join(filter(None, (line.column, rows_beyond(line, window)))))
     axes.set_ylabel("rows in each bin, with 95% bars")
     axes.spines[["top", "right"]].set_visible(False)
     return axes
@@ -87,14 +89,21 @@ def is_interactive(interactive: bool | None, axes: Any) -> bool:
     return interactive
 
 
-def line_figure(line: OrderedColumn, *, bins: int = 60, dataset: str | None = None) -> Any:
-    """The histogram of a column with 95% bars; a button turns it into the counts up to each value."""
-    table = make_bins(line, even_bins(line.axis.size, bins))
+def line_figure(
+    line: OrderedColumn, *, bins: int = 60, dataset: str | None = None, full: bool = False
+) -> Any:
+    """The histogram of a column with 95% bars; a button turns it into the counts up to each value.
+
+    It shows where nearly all rows lie; with `full`, the whole axis.
+    """
+    window = choose_window(line, full=full)
+    table = window_bins(line, bins, window)
     scale = Scale(line.domain, table.lows, table.highs, milliseconds)
     upto = cdf(line, table.highs)
     drawn = [_bars(table, scale), _steps(upto, scale)]
     figure = figure_of(drawn, _line_title(line, dataset))
-    figure.update_xaxes(title=as_text(line.column), **_ruler(scale, line.domain.decode([0])[0]))
+    words = "<br>".join(map(as_text, filter(None, (line.column, rows_beyond(line, window)))))
+    figure.update_xaxes(title=words, **_ruler(scale, line.domain.decode([0])[0]))
     figure.update_yaxes(title="rows, with 95% bars", rangemode="tozero")
     figure.update_layout(updatemenus=[_buttons()], bargap=0)
     return figure
@@ -117,8 +126,8 @@ def heat_figure(heat: Heat, *, dataset: str | None = None) -> Any:
         colorbar={"title": "rows"},
     )
     figure = figure_of([field], title(dataset, heat.guarantee, heat.within))
-    figure.update_xaxes(title=as_text(heat.columns[0]), **_ruler(scales[0], heat.lows[0][0]))
-    figure.update_yaxes(title=as_text(heat.columns[1]), **_ruler(scales[1], heat.lows[1][0]))
+    figure.update_xaxes(title=as_text(_side_name(heat, 0)), **_ruler(scales[0], heat.lows[0][0]))
+    figure.update_yaxes(title=as_text(_side_name(heat, 1)), **_ruler(scales[1], heat.lows[1][0]))
     return figure
 
 
@@ -257,11 +266,18 @@ def plot_heat(heat: Heat, *, axes: Any = None, dataset: str | None = None) -> An
     )
     across.mark(axes, "x")
     up.mark(axes, "y")
-    axes.set_xlabel(heat.columns[0])
-    axes.set_ylabel(heat.columns[1])
+    axes.set_xlabel(_side_name(heat, 0))
+    axes.set_ylabel(_side_name(heat, 1))
     axes.set_title(title(dataset, heat.guarantee, heat.within), loc="left", fontsize="medium")
     axes.figure.colorbar(field, ax=axes, label=f"rows in each field, ± {heat.margins} (95%)")
     return axes
+
+
+def _side_name(heat: Heat, side: int) -> str:
+    """The column on one side, and from where to where its axis goes if not all of it is shown."""
+    domain, ends = heat.domains[side], [heat.lows[side][0], heat.highs[side][-1]]
+    whole = domain.decode([0, domain.size - 1])
+    return heat.columns[side] + ("" if ends == list(whole) else f" (a part of {whole[0]} to {whole[1]})")
 
 
 def _shades(heat: Heat) -> tuple[Floats, float]:

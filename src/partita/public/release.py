@@ -67,6 +67,7 @@ from partita.public.wanted import (
     find_share,
 )
 from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
+from partita.public.window import window_heat
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
@@ -586,26 +587,30 @@ class Release:
         bins: int | tuple[int, int] = 60,
         axes: Any = None,
         interactive: bool | None = None,
+        full: bool = False,
         where: Where | str | None = None,
         closed: Ends = "both",
         **columns: object,
     ) -> Any:
         """A picture on matplotlib axes, which are returned; or, interactive, a figure of plotly.
 
-        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each.
-        Conditions on other columns say which rows are counted. It is interactive if that is asked for,
-        and by itself in a notebook that has plotly; not on axes of yours.
+        Of one column it is a histogram with 95% bars, and of two a heat map, of at most `bins` bins each. It
+        shows where nearly all rows lie; with `full`, whole axes. Conditions on other columns say which rows
+        are counted. It is interactive if that is asked for, and by itself in a notebook that has plotly; not
+        on axes of yours.
         """
         dataset, interactive = self.provenance.dataset, is_interactive(interactive, axes)
         if second is None:
             line, number = self.slice(column, where, closed=closed, **columns), cast(int, bins)
             if interactive:
-                return line_figure(line, bins=number, dataset=dataset)
-            return plot(line, bins=number, axes=axes, dataset=dataset)
+                return line_figure(line, bins=number, dataset=dataset, full=full)
+            return plot(line, bins=number, axes=axes, dataset=dataset, full=full)
         across, up = check_bin_numbers(bins)
         width, height = (self.slice(name).domain.size for name in (column, second))
         even = even_bins(width, across), even_bins(height, up)
         heat = self.histogram(column, second, even, where=where, closed=closed, **columns)
+        if not full:
+            heat = window_heat(self, heat, (across, up), parse_conditions(where, columns, closed))
         return (
             heat_figure(heat, dataset=dataset) if interactive else plot_heat(heat, axes=axes, dataset=dataset)
         )

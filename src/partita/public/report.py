@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from functools import reduce
 from operator import add
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from partita.answer import Answer
@@ -22,11 +23,12 @@ from partita.public.axis.quantiles import QuantileView
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
 from partita.public.bounds import laplace_sum_reach
 from partita.public.file_entries import Published, domains_of, form_of, view_name
-from partita.public.results import AnyView, Bins, make_bins, total
+from partita.public.results import AnyView, Bins, total
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, OrderedColumn, View, list_columns
 from partita.public.wanted import WantedView
 from partita.public.wants import SHARE
+from partita.public.window import choose_window, find_window, rows_beyond, window_bins
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
@@ -41,19 +43,25 @@ _SHORTEST_BAR: Final = 10
 _GAPS: Final = 4  # two spaces on either side of a bar
 
 
-def chart(line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: bool = False) -> list[str]:
+def chart(
+    line: OrderedColumn, width: int = 80, bins: int = 12, *, ascii_only: bool = False, full: bool = False
+) -> list[str]:
     """A line for each bin: its first and last value, a bar, the count and ± its 95% half-width.
 
-    Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
+    Bins lie where nearly all rows do, and a last line says what is beside them; with `full` they make up the
+    whole axis. Lines are at most `width` characters wide, unless that leaves less than ten for the bars.
     """
-    table = make_bins(line, bins)
+    window = choose_window(line, full=full)
+    table = window_bins(line, bins, window, even=False)
     labels, numbers = _align(_ranges(table)), _numbers(table, "+-" if ascii_only else "±")
     longest = max(_SHORTEST_BAR, width - len(labels[0]) - max(map(len, numbers)) - _GAPS)
     values = table.counts.values.tolist()
     most = max(*values, 0.0) or 1.0
     bars = [_bar(longest * max(0.0, value) / most, ascii_only) for value in values]
     rows = zip(labels, bars, numbers, strict=True)
-    return [f"{label}  {bar:<{longest}}  {number}" for label, bar, number in rows]
+    drawn = [f"{label}  {bar:<{longest}}  {number}" for label, bar, number in rows]
+    beyond = rows_beyond(line, window).replace("±", "+-" if ascii_only else "±")
+    return [*drawn, *(wrap(beyond, max(width, len(drawn[0]))) if beyond else [])]
 
 
 def _ranges(table: Bins) -> Iterator[str]:
@@ -240,10 +248,11 @@ def _rows(release: Release) -> str | None:
 
 
 def _columns(release: Release) -> Iterator[Row]:
-    """Each column with a picture of the rows that have a value of it, from the first value to the last."""
+    """Each column with a picture of where nearly all rows that have a value of it lie."""
     for column in release.columns[:_MOST_COLUMNS]:
         line = release.slice(column)
-        drawn = bars(make_bins(line, _DRAWN).counts.values.tolist())
+        table = window_bins(line, _DRAWN, find_window(line), even=False)
+        drawn = bars(table.counts.values.tolist())
         yield shorten(column, LONGEST), describe_domain(line.domain), drawn, number(line.axis.curve.total)
 
 

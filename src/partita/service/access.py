@@ -30,7 +30,7 @@ _HEALTHY: Final = "/-/healthy"
 _METRICS: Final = "/-/metrics"
 _READ_METHODS: Final = ("GET", "HEAD")
 _PAGE: Final = re.compile(
-    rf"/(?:releases/{NAME.pattern}(?:/view)?|streams/{NAME.pattern}|static/.*|favicon\.ico)?"
+    rf"/(?:releases/{NAME.pattern}(?:/view|/embed)?|streams/{NAME.pattern}|docs|static/.*|favicon\.ico)?"
 )
 _DATA_SUFFIXES: Final = (".json", ".csv")
 _FEEDING: Final = re.compile(rf"/streams/({NAME.pattern})/events")

@@ -25,6 +25,11 @@ _PATHS: Final = ("folder", "streams", "tokens", "specs")
 _HIGHEST_PORT: Final = 2**16 - 1
 _SHORTEST_DELAY: Final = Fraction(1, 10)  # seconds: early outputs against many looks at files
 _LONGEST_DELAY: Final = 3600
+ANY_EMBEDDER: Final = "*"
+"""All pages may show charts of the service."""
+
+_ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_USUAL_PORTS: Final = {"https": ":443", "http": ":80"}
 _PASSWORD: Final = re.compile(r"://[^/@\s]*:[^@]*@|password\s*=", re.IGNORECASE)
 
 
@@ -100,6 +105,8 @@ class ServiceSettings:
     steward_port: int = 8001
     delay: Fraction = Fraction(1)
     hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    embedders: tuple[str, ...] = ()
     proxied: bool = False
     workers: int = 1
     log_addresses: bool = False
@@ -108,6 +115,8 @@ class ServiceSettings:
     def __post_init__(self) -> None:
         freeze(self, **{name: _absolute(getattr(self, name), name) for name in _PATHS})
         freeze(self, ledger=_ledger(self.ledger), hosts=tuple(_host(host) for host in self.hosts))
+        freeze(self, origins=tuple(_origin(origin, "allow_origin") for origin in self.origins))
+        freeze(self, embedders=tuple(map(_embedder, self.embedders)))
         freeze(self, delay=_delay(self.delay), workers=integer(self.workers, "workers", low=1, high=64))
         for name in ("port", "steward_port"):
             freeze(self, **{name: integer(getattr(self, name), name, low=0, high=_HIGHEST_PORT)})
@@ -149,7 +158,8 @@ class ServiceSettings:
         """
         entries: Mapping[str, Any] = json.loads(text)
         limits = Limits(**entries["limits"])
-        return ServiceSettings(**{**entries, "hosts": tuple(entries["hosts"]), "limits": limits})
+        lists = {name: tuple(entries[name]) for name in ("hosts", "origins", "embedders")}
+        return ServiceSettings(**{**entries, **lists, "limits": limits})
 
     def _check_access(self) -> None:
         if not self.public and self.tokens is None:
@@ -160,6 +170,11 @@ class ServiceSettings:
             rule = "must be a file of tokens, as feeding and publishing are never public"
             fix = "make one with `partita token create NAME --scope admin`"
             raise InvalidParameter("tokens", rule, given=None, fix=fix)
+
+        if self.embedders and not self.public:
+            rule = "needs public reading, as a chart in another page asks for no token"
+            fix = "add --public, or leave out --allow-embedding"
+            raise InvalidParameter("allow_embedding", rule, given="tokens only", fix=fix)
 
     def _check_publishing(self) -> None:
         if self.specs is not None and self.ledger is None:
@@ -224,6 +239,27 @@ def _host(host: object) -> str:
         return host.lower()
     fix = "write for example stats.example.org"
     raise InvalidParameter("allow_host", "must be a host name", given=host, fix=fix)
+
+
+def _origin(origin: object, name: str) -> str:
+    """A scheme, a host and perhaps a port, as browsers write them: in lower case, without a usual port.
+
+    >>> [_origin(f"https://Example.org{port}", "allow_origin") for port in (":8443", ":443")]
+    ['https://example.org:8443', 'https://example.org']
+    """
+    if isinstance(origin, str) and _ORIGIN.fullmatch(origin.lower()):
+        lower = origin.lower()
+        return lower.removesuffix(_USUAL_PORTS[lower.partition(":")[0]])
+    rule, fix = (
+        "must be an origin: a scheme and a host, without a path",
+        "write for example https://example.org",
+    )
+    raise InvalidParameter(name, rule, given=origin, fix=fix)
+
+
+def _embedder(origin: object) -> str:
+    """An origin, or any."""
+    return ANY_EMBEDDER if origin == ANY_EMBEDDER else _origin(origin, "allow_embedding")
 
 
 def _plain(value: object) -> object:

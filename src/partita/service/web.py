@@ -35,7 +35,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from partita.public.streams import SECOND
 from partita.service.access import PERMISSIONS, Guard, RateLimiter, Side
 from partita.service.errors import ErrorMiddleware, Refusal, add_error_handlers
-from partita.service.settings import VERSION, Limits, ServiceSettings
+from partita.service.settings import NAME, VERSION, Limits, ServiceSettings
 from partita.service.tokens import ANYBODY, Keyring, TokenFile
 
 
@@ -203,13 +203,21 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Scripts, styles and requests of the page use the service itself only, and nothing is inline."""
+"""Scripts, styles and requests of the page use the service itself only, and nothing is inline.
 
+No page elsewhere may show it in a frame, but for the charts that the steward lets others embed.
+"""
+
+EMBED: Final = re.compile(rf"/releases/{NAME.pattern}/embed")
+"""The one address that can be allowed in frames: it shows a chart, and has nothing to press."""
+
+_CSP: Final = b"content-security-policy"
+_CORP: Final = b"cross-origin-resource-policy"
 _HEADERS: Final = (
-    (b"content-security-policy", POLICY.encode()),
+    (_CSP, POLICY.encode()),
+    (_CORP, b"same-origin"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
@@ -222,16 +230,22 @@ _TLS: Final = (b"strict-transport-security", b"max-age=31536000")
 class SecurityHeaders:
     """Adds security headers to every response; `no-store` unless the route sets another Cache-Control.
 
-    Strict-Transport-Security is sent only behind TLS, as the proxy that ends TLS reports it.
+    Strict-Transport-Security is sent only behind TLS, as the proxy that ends TLS reports it. Pages of
+    `origins` may read responses; pages of `embedders` may show the embedded charts.
     """
 
     app: ASGIApp
+    origins: frozenset[bytes] = frozenset()
+    embedders: tuple[str, ...] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        added = [*_HEADERS, *([_TLS] if scope.get("scheme") == "https" else [])]
+        added = [*_HEADERS, *([_TLS] if scope.get("scheme") == "https" else []), *self._shared(scope)]
+        if self.embedders and EMBED.fullmatch(scope["path"]):
+            policy = POLICY.replace("frame-ancestors 'none'", f"frame-ancestors {' '.join(self.embedders)}")
+            added = [(_CSP, policy.encode()), (_CORP, b"cross-origin"), *added[2:]]
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -241,6 +255,23 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, with_headers)
+
+    def _shared(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """What lets a page of an allowed origin read the response; caches must tell origins apart."""
+        if not self.origins:
+            return []
+        origin = find_origin(scope, self.origins)
+        allowed = [] if origin is None else [(b"access-control-allow-origin", origin), _EXPOSED]
+        return [(b"vary", b"Origin"), *allowed]
+
+
+_EXPOSED: Final = (b"access-control-expose-headers", b"ETag, Retry-After")
+
+
+def find_origin(scope: Scope, allowed: frozenset[bytes]) -> bytes | None:
+    """The origin of the page that asks, if it is one of those allowed; None for all others and for none."""
+    sent = [value for name, value in scope["headers"] if name == b"origin"]
+    return sent[0] if len(sent) == 1 and sent[0] in allowed else None
 
 
 # ---- names of the host ----
@@ -285,6 +316,11 @@ def _host(scope: Scope) -> str:
 
 # ---- requests from pages of other sites ----
 
+_PREFLIGHT: Final = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, If-None-Match",
+    "Access-Control-Max-Age": "600",
+}
 _SITE: Final = (b"sec-fetch-site", b"cross-site")
 _LINK: Final = (b"sec-fetch-mode", b"navigate")
 
@@ -295,14 +331,20 @@ class SiteCheck:
     """Refuses requests of pages of other sites; they may link to the pages of readers, and nothing else.
 
     A page elsewhere cannot read a response, but can have the browser of a permitted user send the request:
-    as an image, a thousand times. Browsers send the site that a request comes from.
+    as an image, a thousand times. Browsers send the site that a request comes from. Pages of `origins`, which
+    the steward allows, may ask; what browsers ask before such a request is answered here.
     """
 
     app: ASGIApp
     side: Side
+    origins: frozenset[bytes] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _SITE in scope["headers"] and not self._is_link(scope):
+        is_allowed = scope["type"] == "http" and find_origin(scope, self.origins) is not None
+        if is_allowed and scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, send)
+            return
+        if scope["type"] == "http" and _SITE in scope["headers"] and not (is_allowed or self._is_link(scope)):
             message = "a page of another site asked for this; links to pages are what it may have"
             raise Refusal(403, "OtherSite", message)
         await self.app(scope, receive, send)
@@ -402,6 +444,9 @@ def secure(
     `app.state.ending` is set when the service is about to stop.
     """
     limits, log, hidden = settings.limits, Log(side, now), _hidden(side)
+    # Feeding and publishing are for programs: no page of another origin has anything to do there.
+    origins = frozenset(origin.encode() for origin in settings.origins if side == "reading")
+    embedders = settings.embedders if side == "reading" else ()
     metrics = None if releases is None else Metrics(releases=releases)
     app.state.ending = asyncio.Event()
 
@@ -420,10 +465,10 @@ def secure(
         buckets=RateLimiter(rate=limits.rate, burst=limits.burst, callers=limits.callers, now=now),
         is_pan_private=is_pan_private,
     )
-    app.add_middleware(SiteCheck, side=side)
+    app.add_middleware(SiteCheck, side=side, origins=origins)
     app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
     app.add_middleware(ErrorMiddleware, unexpected=log_unexpected)
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(SecurityHeaders, origins=origins, embedders=embedders)
     app.add_middleware(
         RequestLog, log=log, metrics=metrics, hidden=hidden, addresses=settings.log_addresses, now=now
     )

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.public.records import to_plain
 from partita.public.release import Release
+from partita.public.window import find_window
 from partita.service.reading.questions import deviations
 
 from .conftest import Client
@@ -66,6 +68,32 @@ def test_conditions_on_what_is_shown_are_the_selection(client: Client, release: 
     assert shown["total"]["value"] == release.count(town="Rome").value
     assert shown["filter"] == "town = Rome"
     assert shown["values"][0] == seen.values[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "values"),
+    [
+        ("", {}),
+        ("town = Rome", {"town": ["Rome"]}),
+        ("town in (Rome, Bari)", {"town": ["Rome", "Bari"]}),
+        ("age = 30", {}),
+        ("town is other", {}),
+    ],
+)
+def test_single_values_are_selected(client: Client, where: str, values: dict[str, list[str]]) -> None:
+    """Of the columns that are shown; those of others filter, and special cells are no values."""
+    assert view(client, x="town", where=where)["selection"]["values"] == values
+
+
+def test_a_column_says_where_its_rows_lie(client: Client, release: Release) -> None:
+    """By the window of its pictures, as text that questions read; null is the whole axis."""
+    columns = {each["name"]: each for each in client.get("/releases/people.json").json()["columns"]}
+
+    for name, column in columns.items():
+        line = release.slice(name)
+        window = find_window(line)
+        ends = [str(to_plain(end)) for end in line.domain.decode([window.first, window.last])]
+        assert column["window"] == (None if window.whole else ends)
 
 
 def test_special_cells_stand_beside(client: Client, release: Release) -> None:

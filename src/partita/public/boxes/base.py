@@ -266,7 +266,7 @@ class Scale:
         places = self._places
         if places is None:
             return None
-        cell = (places[-1] - places[0]) / max(1, self.domain.size - 1) or 1.0
+        cell = (places[-1] - places[0]) / max(1, self._cells - 1) or 1.0
         places[-1] += cell
         edges = places - cell / 2 if isinstance(self.domain, (Integer, Real)) else places
         return edges if np.all(np.diff(edges) > 0) else None
@@ -289,6 +289,12 @@ class Scale:
         """Which bins side by side are named, and how: each by its first value, of many bins some."""
         ticks = np.unique(np.linspace(0, len(self.lows) - 1, _MOST_LABELS).round().astype(int)).tolist()
         return ticks, [shorten(str(self.lows[tick]), _LONGEST_LABEL) for tick in ticks]
+
+    @property
+    def _cells(self) -> int:
+        """How many cells the bins have together."""
+        first, last = (self.domain.locate(value).cell for value in (self.lows[0], self.highs[-1]))
+        return last - first + 1
 
     @property
     def _places(self) -> Floats | None:

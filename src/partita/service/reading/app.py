@@ -32,7 +32,7 @@ _KINDS: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
 }
-_ADDRESSES: Final = ("/", "/releases/{name}", "/releases/{name}/view", "/streams/{name}")
+_ADDRESSES: Final = ("/", "/releases/{name}", "/releases/{name}/view", "/streams/{name}", "/docs")
 _DATA: Final = (".json", ".csv", ".txt", ".bib", ".parquet")
 
 
@@ -45,6 +45,7 @@ def pages_router() -> APIRouter:
     router = APIRouter(include_in_schema=False)
     for address in _ADDRESSES:
         router.add_api_route(address, _page, methods=["GET", "HEAD"])
+    router.add_api_route("/releases/{name}/embed", _embedded, methods=["GET", "HEAD"])
     router.add_api_route("/static/{file}", _file, methods=["GET", "HEAD"])
     router.add_api_route("/favicon.ico", _no_icon, methods=["GET", "HEAD"])
     return router
@@ -54,6 +55,11 @@ async def _page(request: Request, name: str = "") -> Response:
     if name.endswith(_DATA):
         raise not_found("page")
     return _respond_with("index.html", request)
+
+
+async def _embedded(request: Request, name: str) -> Response:
+    """One chart, for a frame in another page."""
+    return _respond_with("embed.html", request)
 
 
 async def _file(request: Request, file: str) -> Response:

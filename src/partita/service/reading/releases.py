@@ -15,9 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from partita.errors import InvalidParameter, check
 from partita.public.file_entries import guarantee_entries, provenance_entries
 from partita.public.questions import COUNT
-from partita.public.records import Record, column_records, query_record, sum_records, view_records
+from partita.public.records import (
+    Record,
+    column_records,
+    query_record,
+    sum_records,
+    to_plain,
+    view_records,
+)
 from partita.public.release import Release
 from partita.public.report import factor_words, promise_words
+from partita.public.window import find_window
 from partita.service.errors import Refusal
 from partita.service.reading.catalogue import (
     CSV,
@@ -38,7 +46,7 @@ from partita.service.reading.catalogue import (
 )
 from partita.service.reading.questions import Answerer, Bars, NumberAnswer, StrictModel
 from partita.service.reading.streams import StreamEntry, StreamWatcher, stream_entries
-from partita.service.reading.work import check_work, values_work
+from partita.service.reading.work import WorkEstimate, check_work, values_work, zero_if_refused
 from partita.service.settings import Limits
 
 # ---- models ----
@@ -93,6 +101,9 @@ class ColumnDetails(BaseModel):
     kind: Literal["integer", "real", "date", "timestamp", "category"]
     size: str = Field(examples=["121"], description="how many cells it has, as text")
     specials: dict[str, CountEntry] = Field(description="what is beside the axis")
+    window: tuple[str, str] | None = Field(
+        description="between which values nearly all rows lie, for pictures; null is the whole axis"
+    )
 
 
 class PublishedView(StrictModel):
@@ -194,8 +205,17 @@ def _guarantee(release: Release) -> Record | None:
 
 
 def _column(release: Release, record: Mapping[str, Any]) -> Record:
-    size = str(release.slice(record["column"]).domain.size)
-    return {"name": record["column"], **record["domain"], "size": size, "specials": record["specials"]}
+    line = release.slice(record["column"])
+    window = find_window(line)
+    ends = [str(to_plain(end)) for end in line.domain.decode([window.first, window.last])]
+    beside = {"specials": record["specials"], "window": None if window.whole else ends}
+    return {"name": record["column"], **record["domain"], "size": str(line.domain.size), **beside}
+
+
+def _description_work(entry: Entry) -> int:
+    """The work of a description: where the rows of each column lie takes nearly all of it."""
+    estimate, columns = WorkEstimate(entry.facts), entry.opened.columns
+    return zero_if_refused(lambda: sum(estimate.quantile(column, {}) for column in columns))
 
 
 def _total(release: Release, answerer: Answerer) -> Record | None:
@@ -274,7 +294,11 @@ def release_routes(
     async def release(request: Request, name: Name) -> Response:
         entry = await catalogue.ready(name)
         return await replies.json(
-            request, entry, lambda: describe_release(entry, answerer), small=lambda: True, fixed=True
+            request,
+            entry,
+            lambda: describe_release(entry, answerer),
+            small=lambda: _description_work(entry) <= answerer.limits.small_work,
+            fixed=True,
         )
 
     return router

@@ -198,7 +198,11 @@ class ChartView:
         return {
             "axes": [axis.record() for axis in self.axes],
             **self._with_bars(counts),
-            "selection": {"ranges": self._ranges(), "count": self._count(self.where)},
+            "selection": {
+                "ranges": self._ranges(),
+                "values": self._selected_values(),
+                "count": self._count(self.where),
+            },
             "total": self._count(self.filter),
             **(self._one_column() if len(self.axes) == 1 else self._two_columns()),
         }
@@ -255,6 +259,16 @@ class ChartView:
         ranges = {column: each for column, each in self.where.items() if isinstance(each, Range)}
         shown = {column: each for column, each in ranges.items() if column in self._columns}
         return {column: {"low": each.low, "high": each.high} for column, each in shown.items()}
+
+    def _selected_values(self) -> Record:
+        """The single values of the selection."""
+        chosen = {column: self.where[column] for column in self._columns & self.where.keys()}
+        values = {
+            column: each.values if isinstance(each, OneOf) else (each,)
+            for column, each in chosen.items()
+            if not isinstance(each, Range | Special)
+        }
+        return {column: list(map(_text, each)) for column, each in values.items()}
 
     def _one_column(self) -> Record:
         [axis] = self.axes
@@ -410,6 +424,7 @@ class SelectionAnswer(StrictModel):
     """The selection and its count."""
 
     ranges: dict[str, SelectedRange]
+    values: dict[str, list[str]] = Field(description="of columns where single values are selected")
     count: NumberAnswer
 
 

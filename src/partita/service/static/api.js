@@ -21,13 +21,17 @@ export function address(path, params = {}) {
 
 export const get = async (path, params) => (await response(address(path, params))).json();
 
+/** In a frame of another page nobody is asked for a token, and browsers keep nothing. */
+const framed = window.top !== window;
+const held = () => (framed ? null : sessionStorage.getItem(TOKEN));
+
 /** Asks for a token if one is needed, and waits if told to. */
 async function response(url, attempt = 1) {
-  const token = sessionStorage.getItem(TOKEN);
+  const token = held();
   const answer = await fetch(url, { headers: token ? { Authorization: `Bearer ${token}` } : {} });
   if (answer.ok) return answer;
   const { error } = await answer.json().catch(() => ({}));
-  if (answer.status === 401 || answer.status === 403) await (asking ??= newToken(token && error?.message));
+  if (!framed && (answer.status === 401 || answer.status === 403)) await (asking ??= newToken(token && error?.message));
   else if (answer.status === 429 && attempt < PATIENCE) await after(Number(answer.headers.get("Retry-After")) || 1);
   else throw new Refused(answer.status, error);
   return response(url, attempt + 1);
@@ -56,7 +60,7 @@ const newToken = (refused) => new Promise((done) => {
 
 /** A link to a file, which works with a token too. */
 export const download = (words, href, name) => h("a", { href, download: name, async onclick(event) {
-  if (!sessionStorage.getItem(TOKEN)) return;
+  if (!held()) return;
   event.preventDefault();
   const file = URL.createObjectURL(await (await response(href)).blob());
   h("a", { href: file, download: name }).click();

@@ -3,10 +3,11 @@
 import { Refused } from "./api.js";
 import { button, byId, div, h, p, say, show } from "./dom.js";
 import { catalogue, release } from "./overview.js";
+import { docs } from "./docs.js";
 import { stream } from "./stream.js";
 import { view } from "./view.js";
 
-const PAGES = [[/^\/$/, catalogue], [/^\/releases\/([^/]+)$/, release], [/^\/releases\/([^/]+)\/view$/, view], [/^\/streams\/([^/]+)$/, stream]];
+const PAGES = [[/^\/$/, catalogue], [/^\/releases\/([^/]+)$/, release], [/^\/releases\/([^/]+)\/view$/, view], [/^\/streams\/([^/]+)$/, stream], [/^\/docs$/, docs]];
 const THEMES = ["system", "light", "dark"], root = document.documentElement;
 const TITLES = { 404: "Nothing here", 409: "Damaged", 429: "Too many questions", 503: "Busy" };
 

@@ -30,8 +30,25 @@ function multiples(low, high, step) {
   return Array.from({ length }, (_, place) => (first + place) * step);
 }
 
-/** Round moments: whole seconds, hours, days, months or years. */
-function moments(low, high, most, least) {
+const CLOCK = { hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric" };
+const clocks = {};
+
+/** How far the clock of a zone is ahead of UTC at a moment, in milliseconds. */
+function ahead(time, zone) {
+  if (!zone || zone === "UTC") return 0;
+  const clock = clocks[zone] ??= new Intl.DateTimeFormat("en-US", { timeZone: zone, ...CLOCK });
+  const { year, month, day, hour, minute, second } = Object.fromEntries(clock.formatToParts(time).map(({ type, value }) => [type, Number(value)]));
+  return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(time / SECOND) * SECOND;
+}
+
+/** The moment at which the clock of a zone shows a time, which is written as if it were UTC. */
+const shownAt = (wall, zone) => wall - ahead(wall - ahead(wall, zone), zone);
+
+/** Round moments on the clock of a zone: whole seconds, hours, days, months or years. */
+const moments = (zone) => (low, high, ...more) =>
+  onClock(low + ahead(low, zone), high + ahead(high, zone), ...more).map((wall) => shownAt(wall, zone));
+
+function onClock(low, high, most, least) {
   const rough = Math.max((high - low) / most, least), step = STEPS.find((length) => length >= rough);
   if (step) return multiples(low, high, step);
   const months = [1, 3, 6, 12, 24, 60, 120, 240, 600].find((number) => number * MONTH >= rough) ?? 1200;
@@ -40,17 +57,28 @@ function moments(low, high, most, least) {
 }
 
 /** A word of the query language, in quotes if it needs them. */
-const word = (text) => (/^[\w.:+-]+$/.test(text) && !RESERVED.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
+export const word = (text) => (/^[\w.:+-]+$/.test(text) && !RESERVED.test(text) ? text : `'${text.replaceAll("'", "''")}'`);
 
 export const ratio = (text) => String(text).replace(/[,\s]/g, "").split("/").map(Number).reduce((top, below) => top / below);
 const places = (text = "") => (text.split(".")[1] ?? "").length;
-const instant = (text) => Date.parse(text.length <= 10 || /(z|[+-]\d\d:\d\d)$/i.test(text) ? text : `${text}Z`);
+
+/** A moment as text; without an offset it is one on the clock of the zone. */
+function instant(text, zone) {
+  if (/t.*(z|[+-]\d\d:\d\d)$/i.test(text)) return Date.parse(text);
+  return shownAt(Date.parse(text.length <= 10 ? text : `${text.replace(" ", "T")}Z`), zone);
+}
+
+/** A number with the digits that its error supports. */
+export function figure(value, half) {
+  const digits = half > 0 ? Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 2;
+  return Math.abs(value) >= 1e9 ? brief(value) : written(value, digits);
+}
 
 /** A column, or a window of it: cell k holds what begins at the origin plus k steps. */
 export class Axis {
   constructor(column, from, to) {
-    const { name, kind, size, low, high, start, end, step, resolution } = column;
-    Object.assign(this, { column, name, kind, size: Number(size), low: low ?? start, high: high ?? end });
+    const { name, kind, size, low, high, start, end, step, resolution, zone } = column;
+    Object.assign(this, { column, name, kind, zone, size: Number(size), low: low ?? start, high: high ?? end });
     this.category = kind === "category";
     this.time = kind === "date" || kind === "timestamp";
     this.step = { date: () => DAY, timestamp: () => parseInt(resolution, 10) * UNITS[resolution.replace(/\d+/, "")], real: () => ratio(step) }[kind]?.() ?? 1;
@@ -60,13 +88,14 @@ export class Axis {
   }
 
   get cells() { return this.last - this.first + 1; }
+  get whole() { return this.cells === this.size; }
 
   /** Where a cell begins, as a share of the window; and back. */
   at(cell) { return (cell - this.first) / this.cells; }
   under(share) { return this.clamp(Math.floor(this.first + share * this.cells)); }
   clamp(cell) { return Math.min(this.last, Math.max(this.first, cell)); }
 
-  read(text) { return this.time ? instant(text) : ratio(text); }
+  read(text) { return this.time ? instant(text, this.zone) : ratio(text); }
   number(cell) { return this.origin + cell * this.step; }
 
   /** The cell of a value, written as in the query language; NaN if it is none. */
@@ -79,8 +108,15 @@ export class Axis {
   text(cell) {
     if (this.category) return this.column.labels[cell];
     if (this.kind === "real") return this.number(cell).toFixed(Math.min(12, places(this.column.step)));
-    if (this.time) return new Date(this.number(cell)).toISOString().slice(0, this.kind === "date" ? 10 : undefined).replace(".000", "");
+    if (this.time) return this.kind === "date" ? new Date(this.number(cell)).toISOString().slice(0, 10) : this.stamp(this.number(cell));
     return cell === this.size - 1 ? this.high : String(BigInt(this.low) + BigInt(cell));
+  }
+
+  /** A moment on the clock of the zone, with its offset. */
+  stamp(time) {
+    const by = ahead(time, this.zone), iso = new Date(by % MINUTE ? time : time + by).toISOString().replace(".000", "");
+    const two = (number) => String(Math.floor(number)).padStart(2, "0"), off = Math.abs(by) / MINUTE;
+    return by % MINUTE || !by ? iso : iso.replace("Z", `${by < 0 ? "-" : "+"}${two(off / 60)}:${two(off % 60)}`);
   }
 
   /** As people read it. */
@@ -92,15 +128,18 @@ export class Axis {
 
   said([low, high]) { return `${word(this.name)} between ${word(this.text(low))} and ${word(this.text(high))}`; }
 
+  /** Labels as a condition. */
+  among(labels) { return `${word(this.name)} ${labels.length === 1 ? `= ${word(labels[0])}` : `in (${labels.map(word).join(", ")})`}`; }
+
   moment(value, asked) {
     const all = { dateStyle: "medium", timeStyle: this.step < MINUTE ? "medium" : this.step < DAY ? "short" : undefined };
-    return new Intl.DateTimeFormat("en-GB", { timeZone: this.column.zone ?? "UTC", ...(asked ?? all) }).format(value);
+    return new Intl.DateTimeFormat("en-GB", { timeZone: this.zone ?? "UTC", ...(asked ?? all) }).format(value);
   }
 
   ticks(most) {
     if (this.category) return round(this.first, this.last, most, 1).map((cell) => ({ cell, words: this.text(cell) }));
     const low = this.number(this.first), high = this.number(this.last);
-    const values = (this.time ? moments : round)(low, high, most, this.step);
+    const values = (this.time ? moments(this.zone) : round)(low, high, most, this.step);
     return values.map((value) => ({ cell: (value - this.origin) / this.step, words: this.tick(value, high - low) }));
   }
 
@@ -108,6 +147,6 @@ export class Axis {
     if (!this.time) return Math.abs(value) >= 1e5 ? brief(value) : written(value, places(this.column.step));
     if (width < 2 * DAY && this.step < DAY) return this.moment(value, { timeStyle: width < 9 * MINUTE ? "medium" : "short" });
     if (width > 48 * MONTH) return this.moment(value, { year: "numeric" });
-    return this.moment(value, width > 4 * MONTH ? { month: "short", year: "2-digit" } : { day: "numeric", month: "short" });
+    return this.moment(value, width > 4 * MONTH ? { month: "short", year: "numeric" } : { day: "numeric", month: "short" });
   }
 }

@@ -3,8 +3,9 @@
 import { h, p, s } from "./dom.js";
 import { count } from "./axis.js";
 import { Frame, along, bars, binned, upward } from "./plot.js";
+import { isMap } from "./seen.js";
 
-const SWATCH = 22, SHARES = [0, 0.2, 0.4, 0.6, 0.8, 1];
+const TALLEST = 560, SWATCH = 22, SHARES = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
 const dark = () => parseInt(getComputedStyle(document.body).color.slice(4), 10) > 128;
 
@@ -12,9 +13,22 @@ const dark = () => parseInt(getComputedStyle(document.body).color.slice(4), 10) 
 const colour = (share, small) =>
   `oklch(${dark() ? 23 + 67 * share : 97 - 60 * share}% ${small ? 0.004 : 0.02 + 0.1 * Math.sqrt(share)} ${200 - 20 * share})`;
 
+/** How high a picture of places is for its width: a kilometre is as long to the north as to the east. */
+function proportion([x, y]) {
+  const [west, east, south, north] = [x.number(x.first), x.number(x.last + 1), y.number(y.first), y.number(y.last + 1)];
+  const degrees = west >= -180.1 && east <= 360.1 && south >= -90.1 && north <= 90.1;
+  return (north - south) / ((east - west) * (degrees ? Math.max(0.1, Math.cos(((south + north) / 2) * Math.PI / 180)) : 1));
+}
+
 /** Of the map, of the bars above it and of those beside it. */
-export function frames(width) {
-  const right = width < 560 ? 54 : 118, left = 62, height = Math.min(440, Math.max(230, 0.6 * width)) + 96;
+export function frames(width, axes) {
+  const [, { category, column }] = axes, longest = category ? Math.max(...column.labels.map((label) => label.length)) : 0;
+  const right = width < 560 ? 54 : 118, left = Math.max(62, Math.min(width / 3.5, 7 * longest + 16));
+  let height = Math.min(440, Math.max(230, 0.6 * width)) + 96;
+  if (isMap(...axes.map(({ name }) => name))) {
+    const high = Math.min(proportion(axes) * (width - left - right), TALLEST);
+    [width, height] = [left + right + high / proportion(axes), high + 96];
+  }
   return {
     main: new Frame(width, height, { left, right, top: 62 }),
     above: new Frame(width, 56, { left, right, top: 4, bottom: 0 }),
@@ -24,7 +38,7 @@ export function frames(width) {
 
 export function heat({ main, above, beside }, axes, seen, ranges) {
   const [across, up] = axes.map((axis, side) => binned(axis, seen.axes[side])), { x, y } = seen.conditional;
-  const ticks = axes[1].ticks(main.height / 40).map(({ cell, words }) => [axes[1].at(cell + (axes[1].cells < 100) / 2), words]);
+  const ticks = axes[1].ticks(main.height / (axes[1].category ? 13 : 40)).map(({ cell, words }) => [axes[1].at(cell + (axes[1].cells < 100) / 2), words]);
   return [
     s("image", { x: main.left, y: main.top, width: main.width, height: main.height, preserveAspectRatio: "none", href: painted(seen) }),
     along(main, axes[0]), upward(main, ticks), bars(above, axes[0], across, x, ranges?.[0]),

@@ -1,12 +1,15 @@
 // What there is, and what one release is.
 
 import { download, get } from "./api.js";
-import { Axis, count, plusMinus } from "./axis.js";
+import { count, plusMinus } from "./axis.js";
 import { div, facts, fill, h, here, p, section, show, snippet } from "./dom.js";
 import { triangle } from "./matrix.js";
-import { Frame, bars, binned } from "./plot.js";
+import { still } from "./labels.js";
+import { Frame, bars } from "./plot.js";
+import { isMap, items, look } from "./seen.js";
 import { promise, short } from "./words.js";
 
+const FEW = 3;
 const list = (names) => names.join(", ").replace(/, (?=[^,]*$)/, " and ");
 
 export async function catalogue() {
@@ -49,7 +52,7 @@ export async function release(name) {
   const matrix = dependent(base, about.links.dependence); // asked for first: pictures of many columns wait in a queue
   show(h("h1", name),
     p("lead", `${total ? `About ${count(total.value)} rows (${plusMinus(total.half)})` : "Published"}${dataset ? ` of the dataset ${dataset}` : ""}, made on ${day} with Partita ${version}.`),
-    columns.length > 0 && section("Look at it", h("ul", { class: "cards" }, columns.map((column) => picture(base, column))), matrix, together(base, views)),
+    columns.length > 0 && section("Look at it", h("ul", { class: "cards" }, columns.map((column) => picture(base, columns, column))), matrix, together(base, views)),
     promised(about.guarantee, about),
     section("How it was made", facts(making(about))),
     section("Take it with you",
@@ -58,15 +61,17 @@ export async function release(name) {
       h("details", h("summary", "Report and citation"), p("report", report), snippet("BibTeX", citation))));
 }
 
-function picture(base, column) {
-  const axis = new Axis(column), sketch = div("mini");
-  get(`${base}/view.json`, { x: column.name, bins: 40 }).then((seen) => {
+function picture(base, columns, column) {
+  const sketch = div("mini"), under = p("fine");
+  look(base, columns, { x: column.name }, 40).then(({ seen, axes: [axis], bins: [bins] }) => {
     const frame = new Frame(240, 64, { left: 0, right: 0, top: 2, bottom: 0 });
-    sketch.append(frame.svg(null, bars(frame, axis, binned(axis, seen.axes[0]), seen)));
+    sketch.append(axis.category ? still(items(axis, bins, seen).sort((one, other) => other.value - one.value), FEW) : frame.svg(null, bars(frame, axis, bins, seen)));
+    under.textContent = axis.category ? labelWords(axis.size) : `${axis.span([axis.first, axis.last])}${axis.whole ? "" : ", where nearly all rows are"}`;
   }, () => sketch.remove());
-  return h("li", h("a", { class: "card", href: `${base}/view?${new URLSearchParams({ x: column.name })}` }, h("h3", column.name), sketch,
-    p("fine", axis.category ? list(column.labels.slice(0, 20)) : axis.span([0, axis.size - 1]))));
+  return h("li", h("a", { class: "card", href: `${base}/view?${new URLSearchParams({ x: column.name })}` }, h("h3", column.name), sketch, under));
 }
+
+const labelWords = (size) => (size > FEW ? `and ${size - FEW} more labels` : `${size} labels`);
 
 /** A place for the matrix of a table release, which comes later. */
 function dependent(base, link) {
@@ -76,13 +81,13 @@ function dependent(base, link) {
 }
 
 function together(base, views) {
-  const pairs = views.filter(({ view, columns, mechanism }) => mechanism !== "graph" && view === columns.join(" x ")).flatMap(({ columns }) => columns.flatMap((x, place) => columns.slice(place + 1).map((y) => new URLSearchParams({ x, y }).toString())));
+  const pairs = views.filter(({ view, columns, mechanism }) => mechanism !== "graph" && view === columns.join(" x ")).flatMap(({ columns }) => columns.flatMap((x, place) => columns.slice(place + 1).map((y) => new URLSearchParams(isMap(y, x) ? { x: y, y: x } : { x, y }).toString())));
   return pairs.length > 0 && [h("p", "Together, as heat maps:"), h("ul", { class: "chips" }, pairs.map((query) =>
     h("li", h("a", { href: `${base}/view?${query}` }, [...new URLSearchParams(query).values()].join(" and ")))))];
 }
 
 const making = ({ views, error, recorded, guarantee }) => [
   ...views.map(({ view, mechanism, epsilon }) => [view, `By the mechanism ${mechanism}${epsilon ? `, with epsilon ${epsilon}` : ""}.`]),
-  error && ["Accuracy", `With ${100 * (1 - error.beta)}% probability no range or box at all is off by more than ${count(Math.ceil(error.bound))}; each answer has its own error.`],
+  error?.bound && ["Worst case", `Answers are usually far closer, and each comes with its own error. For proofs there is one bound for all questions at once, whatever the data: with ${100 * (1 - error.beta)}% probability no range or box is off by more than ${count(Math.ceil(error.bound))} rows.`],
   guarantee && ["Cost", `Epsilon ${guarantee.epsilon}, ${recorded ? "" : "not "}recorded in a ledger.`],
 ];

@@ -34,10 +34,10 @@ export function along(frame, axis) {
 /** Ticks on the left: shares of the height, and words; a grid has lines across. */
 export const upward = (frame, ticks, grid) => hidden(grid ? "axis grid" : "axis", ticks.map(([share, words]) => [
   s("path", { d: `M${frame.left} ${frame.y(share)}h${grid ? frame.width : -4}` }),
-  s("text", { x: frame.left - 8, y: frame.y(share) + 4, "text-anchor": "end" }, cut(words, 9))]));
+  s("text", { x: frame.left - 8, y: frame.y(share) + 4, "text-anchor": "end" }, cut(words, Math.max(9, Math.floor((frame.left - 10) / 6.6))))]));
 
 export const grid = (frame, low, high, written = brief) =>
-  upward(frame, round(low, high, Math.max(2, frame.height / 55)).map((value) => [(value - low) / (high - low), written(value)]), true);
+  upward(frame, round(low, high, Math.max(3, frame.height / 50)).map((value) => [(value - low) / (high - low), written(value)]), true);
 
 export const binned = (axis, { lows, highs }) => lows.map((low, place) => [axis.cell(low), axis.cell(highs[place])]);
 
@@ -47,8 +47,8 @@ export const ceiling = ({ values, half }) => 1.04 * Math.max(1, ...values.map((v
 const held = (value) => Math.min(1, Math.max(0, value));
 
 /** Bars with a band or whiskers for the error; pale outside of the chosen cells. */
-export function bars(frame, axis, bins, { values, half, small = [] }, chosen) {
-  const top = ceiling({ values, half }), gap = axis.category ? 0.14 : 0.05, marks = [], error = [];
+export function bars(frame, axis, bins, { values, half, small = [] }, chosen, top = ceiling({ values, half })) {
+  const gap = axis.category ? 0.14 : 0.05, marks = [], error = [];
   bins.forEach(([low, high], place) => {
     const apart = gap * (high + 1 - low), x = frame.x(axis.at(low + apart)), to = frame.x(axis.at(high + 1 - apart)), middle = (x + to) / 2;
     const [from, y, up] = [-1, 0, 1].map((sign) => frame.y(held((values[place] + sign * half[place]) / top)));
@@ -64,6 +64,15 @@ export function line(frame, points) {
   const known = points.filter(({ sure = true }) => sure);
   return hidden("", known.length > 0 && s("path", { class: "band", d: `M${[...path(known, "high"), ...path(known, "low").reverse()].join("L")}Z` }),
     s("path", { class: "line", d: `M${path(points, "value").join("L")}` }));
+}
+
+/** The counts of another release over the bars of this one, as steps with a band. */
+export function steps(frame, axis, bins, { values, half }, top) {
+  const points = bins.flatMap(([low, high], place) => [low, high + 1].map((cell) => {
+    const at = (value) => value / top;
+    return { x: axis.at(cell), value: at(values[place]), low: at(values[place] - half[place]), high: at(values[place] + half[place]) };
+  }));
+  return s("g", { class: "other" }, line(frame, points));
 }
 
 /** Which share of the rows does not exceed each value, with quartiles. */
