@@ -117,7 +117,8 @@ class BoxSide:
     """Some runs of positions of one column: the weight of each of its bins, and its count by itself.
 
     `share` is the part of the rows, with signs, and `touched` the part that any run holds. `doubt` is the
-    standard error of the count where the number of all rows is known.
+    standard error of the count where the number of all rows is known. `cuts` is the part of what any run holds
+    that may as well be outside, as it is in a part of a bin.
     """
 
     weights: Floats
@@ -125,11 +126,7 @@ class BoxSide:
     touched: float
     alone: Answer
     doubt: float
-
-    @property
-    def cuts(self) -> bool:
-        """Whether a part of a bin is asked for."""
-        return not whole_bins(self.weights)
+    cuts: float
 
     @property
     def positive(self) -> bool:
@@ -178,10 +175,16 @@ class ColumnReader:
         weights, touched = signs @ parts, np.abs(signs) @ parts
         rows = max(float(self.mass.sum()), 1e-9)
         alone, by_bins = self._read(runs, weights)
-        doubt = float(self._given_total(np.array(alone.error), np.array(by_bins)))
-        return BoxSide(
-            weights, float(weights @ self.mass) / rows, float(touched @ self.mass) / rows, alone, doubt
-        )
+        doubt = self._given_total(np.array(alone.error), np.array(by_bins))
+        doubt = self._with_lacking(doubt, np.array(alone.value), weights)
+        held, run = (float(each @ self.mass) / rows for each in (weights, touched))
+        return BoxSide(weights, held, run, alone, float(doubt), float(self.cut_rows(touched)))
+
+    def cut_rows(self, weights: Floats) -> Floats:
+        """The part of the rows in parts of bins that lie in a bin of which a part is left out, by that part."""
+        part = np.minimum(np.abs(weights), 1.0)
+        held = np.maximum(part @ self.mass, _ALIGNED)
+        return np.asarray(np.where(whole_bins(weights), 0.0, ((part * (1 - part)) @ self.mass) / held))
 
     def answer(self, runs: Runs) -> Answer:
         """The count of some runs: by the view, or by all tables if these tell more about whole bins."""
@@ -221,8 +224,13 @@ class ColumnReader:
 
     def doubts(self, lows: UInts, highs: UInts) -> Floats:
         """The errors of many single runs where the number of all rows is known."""
-        _, errors, by_bins = self._read_many(lows, highs)
-        return self._given_total(errors, by_bins)
+        values, errors, by_bins = self._read_many(lows, highs)
+        return self._with_lacking(self._given_total(errors, by_bins), values, self.weights(lows, highs))
+
+    def _with_lacking(self, doubts: Floats, values: Floats, weights: Floats) -> Floats:
+        """Errors of sides in the model, which lacks cells that are not clearly there: null, for example."""
+        lacking = np.maximum(values - weights @ self.mass - doubts, 0.0)
+        return np.where(weights.any(axis=-1), doubts, np.hypot(doubts, lacking))
 
     def _read_many(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats, Bools]:
         values, errors = (of(lows[:, None], highs[:, None]) for of in (self.view.counts, self.view.errors))
@@ -270,6 +278,27 @@ class ColumnReader:
             share[:, empty] = np.where(there, (cells + 1.0) / self.bins.sizes[empty].astype(np.float64), 0.0)
         whole = (lows[:, None] <= first) & (highs[:, None] >= last)
         return np.asarray(np.where(whole, 1.0, np.minimum(share, 1.0)))
+
+    def joined_variance(self, weights: Floats, held: Floats) -> Floats:
+        """What labels in the same bins add to the variance of some of them, among rows in other sides.
+
+        `weights` are the parts of bins, `held` how many rows of each bin are in the other sides: boxes by
+        bins. The share of each label among these is taken to vary about the mean with one variance. Bins of
+        more labels vary less, and tell it.
+        """
+        rows = max(float(self.mass.sum()), _ALIGNED)
+        share = np.divide(held, self.mass, out=np.zeros_like(held), where=self.mass > 1.0)
+        mean = (held.sum(axis=1) / rows)[:, None]
+        spread = ((share - mean) ** 2 * self.mass * self._like_labels).sum(axis=1) / rows
+        spread = np.minimum(spread, np.maximum(mean * (1 - mean), 0.0)[:, 0])
+        part = np.minimum(np.abs(weights), 1.0)
+        return np.asarray((self.mass**2 * part * (1 - part) / self._like_labels).sum(axis=1) * spread)
+
+    @cached_property
+    def _like_labels(self) -> Floats:
+        """How many labels of like mass each bin seems to have."""
+        which = self.bins.of(np.arange(self.bins.width, dtype=np.uint64))
+        return np.asarray(1.0 / np.bincount(which, self._label_shares**2, self.bins.number))
 
     def spread(self, held: Floats) -> Curve:
         """Rows in each bin as rows along the positions of the column."""
