@@ -280,7 +280,9 @@ def group_masses(mass: Floats, labels: bool, scale: int) -> Ints:
         return join(mass, whole / scale, scale)
     limit, number = (whole - float(mass[top])) / (scale - 1), max(2, scale - 1)
     groups, first = np.zeros(mass.size, np.int64), 0
-    sides = [np.delete(np.arange(mass.size), top)] if labels else [np.arange(top), np.arange(top + 1, mass.size)]
+    sides = (
+        [np.delete(np.arange(mass.size), top)] if labels else [np.arange(top), np.arange(top + 1, mass.size)]
+    )
     for place, side in enumerate([sides[0], np.array([top]), *sides[1:]]):
         if side.size:
             joined = np.zeros(1, np.int64) if place == 1 else join(mass[side], limit, number)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from partita.answer import Answer, least_sum
 from partita.arrays import Bools, Floats, UInts
@@ -19,6 +18,7 @@ from partita.public.bounds import laplace_variance, overlay_runs
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.leaf_doubt import LeafDoubt
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.public.tables.fit import TableFit
 
@@ -29,87 +29,6 @@ _ALIGNED = 1e-9
 _LAPLACE_KURTOSIS = 3.0  # excess kurtosis of one noise; of the sum of k noises a k-th of it
 _ONE = np.uint64(1)
 
-# Chosen on made-up columns of 2,000 to 10^9 cells, nine shapes, among them one value in 97% of the rows: 95%
-# intervals of ranges between two random rows covered .04 to .96 of those with such a value, and .98 in the mean
-# with both numbers; of other shapes .99 before and after, 4 to 5 mean errors wide (benchmarks/README.md).
-_ONE_VALUE = 0.2  # times the square of what a cut leaf has beyond its surroundings
-_LEANING = 0.8  # times what leaves hold in which noise hides the rows
-_HIDDEN = 0.6  # noise scales: a leaf of less is such a leaf
-_WIDENED = 1.3  # of errors of trees: what is added to them is widened alike
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LeafDoubt:
-    """What the errors of the tree of a column do not tell: one value in a wide leaf, and leaves that lean alike.
-
-    A tree spreads its leaves evenly, and its errors are right where the end of a range may be anywhere. But
-    people ask for values that rows have. If a leaf that is fuller than its surroundings is full because of one
-    value, then a range with that value has all of its rows, however little of the leaf it takes. And leaves in
-    which noise hides the rows hold a little each that may not be there; others then lack all of that together.
-    """
-
-    lows: UInts
-    cells: Floats
-    squares: Floats
-    one_value: Floats
-    hidden: Floats
-    others: Floats
-
-    @staticmethod
-    def of(tree: SpendingBoxesRelease) -> LeafDoubt:
-        """The doubt about the tree of one column."""
-        nodes, held = tree.engine.nodes, tree.engine.density.held
-        leaves = np.flatnonzero(nodes.leaves)
-        leaves = leaves[np.argsort(nodes.lows[leaves, 0])]
-        values, variances = held.values[leaves], held.variances[leaves]
-        lows, highs = nodes.lows[leaves, 0], nodes.highs[leaves, 0]
-        around = tree.solution.expected
-        alike = np.zeros(leaves.size) if around is None else np.nan_to_num(around[leaves])
-        hides = values < _HIDDEN * np.sqrt(tree.solution.variances[leaves] / 2)
-        others = np.where(hides, 0.0, variances)
-        return LeafDoubt(
-            lows,
-            (highs - lows).astype(np.float64) + 1.0,
-            held.squares[leaves],
-            _ONE_VALUE * np.maximum(values - alike, 0.0) ** 2,
-            np.where(hides, values, 0.0),
-            others / max(float(others.sum()), _ALIGNED),
-        )
-
-    def variances(self, lows: UInts, highs: UInts) -> Floats:
-        """What the variance of each of many single runs lacks."""
-        ends, leaning = self._measure(lows, highs)
-        return _WIDENED**2 * (ends + leaning**2)
-
-    def variance(self, lows: UInts, highs: UInts, signs: Floats) -> float:
-        """What the variance of a signed sum of runs lacks."""
-        ends, leaning = self._measure(lows, highs)
-        return float(_WIDENED**2 * (ends.sum() + float(signs @ leaning) ** 2))
-
-    def _measure(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats]:
-        """For each run the variance at its ends, and by how much hidden leaves may lean in it."""
-        (first, below), (last, upto) = self._place(lows), self._place(highs, behind=1.0)
-        alone = first == last
-        ends = self._cut(first, np.where(alone, upto - below, 1.0 - below))
-        ends += np.where(alone, 0.0, self._cut(last, upto))
-        parts = (
-            np.cumsum(each)[last] - (1.0 - upto) * each[last] - np.cumsum(each)[first] + (1.0 - below) * each[first]
-            for each in (self.hidden, self.others)
-        )
-        held, share = parts
-        return ends, _LEANING * (held - share * float(self.hidden.sum()))
-
-    def _place(self, positions: UInts, behind: float = 0.0) -> tuple[NDArray[np.intp], Floats]:
-        """The leaf of each position, and the part of it before that, or up to it."""
-        leaf = np.searchsorted(self.lows, positions, side="right") - 1
-        return leaf, ((positions - self.lows[leaf]).astype(np.float64) + behind) / self.cells[leaf]
-
-    def _cut(self, leaf: NDArray[np.intp], part: Floats) -> Floats:
-        """What the errors of the tree lack where a part of a leaf is taken."""
-        lacking = self.one_value[leaf] - part * (1.0 - part) * self.squares[leaf]
-        return np.where(part < 1.0, np.maximum(lacking, 0.0), 0.0)
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -117,8 +36,8 @@ class BoxSide:
     """Some runs of positions of one column: the weight of each of its bins, and its count by itself.
 
     `share` is the part of the rows, with signs, and `touched` the part that any run holds. `doubt` is the
-    standard error of the count where the number of all rows is known. `cuts` is the part of what any run holds
-    that may as well be outside, as it is in a part of a bin.
+    standard error of the count where the number of all rows is known. `cuts` is the part of the rows of any
+    run that may as well be outside, as it is in a part of a bin.
     """
 
     weights: Floats
@@ -181,7 +100,7 @@ class ColumnReader:
         return BoxSide(weights, held, run, alone, float(doubt), float(self.cut_rows(touched)))
 
     def cut_rows(self, weights: Floats) -> Floats:
-        """The part of the rows in parts of bins that lie in a bin of which a part is left out, by that part."""
+        """The part of the rows in some parts of bins that may as well be in what is left out of these."""
         part = np.minimum(np.abs(weights), 1.0)
         held = np.maximum(part @ self.mass, _ALIGNED)
         return np.asarray(np.where(whole_bins(weights), 0.0, ((part * (1 - part)) @ self.mass) / held))
