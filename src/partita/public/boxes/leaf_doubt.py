@@ -29,7 +29,7 @@ _TINY: Final = 1e-9
 
 # Chosen on made-up columns of 2,000 to 10^9 cells, some with one value in 97% or half of the rows: 95%
 # intervals of ranges between two random rows covered .04 to 1 of those before, and with this .76 to 1, .98 in
-# the mean. Other shapes had .99 before and after, 4.2 and 4.5 mean errors wide (benchmarks/README.md, whole tables).
+# the mean. Other shapes had .99 before and after, 4.2 and 4.5 mean errors wide.
 _ONE_VALUE: Final = math.sqrt(0.2)  # times what a cut leaf has beyond its surroundings
 _LEANING: Final = 0.8  # times what leaves hold in which noise hides the rows
 _HIDDEN: Final = 0.6  # noise scales: a leaf of less is such a leaf
