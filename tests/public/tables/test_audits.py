@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
+from partita.public.boxes.bins import AxisBins
 from partita.public.tables import audits
 from partita.public.tables.audits import (
     CELLS,
@@ -160,3 +162,79 @@ def test_a_usual_tail_is_taken_where_none_was_audited() -> None:
     """Intervals are a little wider than those of normal misses."""
     assert ErrorModel((_audit(PAIRS, 100),)).widening == pytest.approx(1.12)
     assert audits._USUAL_TAIL == 0.1
+
+
+def test_nearly_all_rows_in_one_bin_leave_the_others_groups_of_their_own() -> None:
+    """Else the column would have one group, in which nothing can be missed."""
+    mass = np.array([960.0, 12.0, 9.0, 10.0, 9.0])
+
+    for labels in (False, True):
+        for scale in (audits.COARSE, FINE):
+            groups = audits.group_masses(mass, labels, scale)
+            assert (groups[1:] != groups[0]).all()
+            assert groups.max() >= 2
+
+
+def test_an_ordered_column_is_grouped_in_runs_on_both_sides_of_a_heavy_bin() -> None:
+    """Runs of bins stay runs of positions."""
+    groups = audits.group_masses(np.array([3.0, 2.0, 4.0, 900.0, 5.0, 1.0]), False, audits.COARSE)
+
+    assert (np.diff(groups) >= 0).all()
+    assert groups[2] < groups[3] < groups[4]
+
+
+@cache
+def _dominated() -> TableGraphRelease:
+    """Two columns of which 97% of the rows have one value, and those that have not go together."""
+    axes = (Axis(size=4, labels=True), Axis(size=12), Axis(size=5, labels=True), Axis(size=40), Axis(size=3))
+    drawn = np.random.default_rng(5)
+    rare = drawn.random(6_000) < 0.03
+    columns = [drawn.integers(0, axis.size, 6_000) for axis in axes]
+    columns[0], columns[1] = (np.where(rare, 1 + columns[c] % (axes[c].size - 1), 0) for c in (0, 1))
+    points = Points.from_rows(np.stack(columns, axis=1), axes=axes)
+    return TableGraph(axes=axes, epsilon=1).release(points, noise=tape_noise(EndlessTape(11)))
+
+
+def test_narrow_pairs_have_an_audit_of_their_own() -> None:
+    """Pairs of a column with nearly all rows in one bin are narrow, and triples are audited without it."""
+    release = _dominated()
+    (narrow,) = (audit for audit in release.audits if audit.kind == audits.NARROW)
+
+    assert audits.find_narrow(release.fit) == {0, 1}
+    assert narrow.number == 7
+    assert release.kind_of((0, 4)) == release.kind_of((0, 1)) == audits.NARROW != release.kind_of((2, 3))
+    assert AuditPlan(release.fit).triples == [(2, 3, 4)]
+
+
+def test_a_file_without_narrow_audits_has_the_classes_of_its_version() -> None:
+    """Then narrow pairs have the audits of the others."""
+    release = _dominated()
+    old = replace(release, audits=tuple(a for a in release.audits if a.kind != audits.NARROW))
+
+    assert old.kind_of((0, 4)) in (MEASURED, STRONG, WEAK)
+    assert old.kind_of((0, 1)) in (MEASURED, STRONG, WEAK)
+
+
+def test_a_box_errs_as_the_rest_of_its_column_does() -> None:
+    """A side with 97% of the rows misses what the other 3% miss, which is more than a side of half."""
+    model = ErrorModel((_audit(PAIRS, 100, groups=audits.COARSE), _audit(PAIRS, 300), _audit(TRIPLES, 1)))
+    fit: Any = _release().fit
+
+    def deviation(share: float) -> float:
+        sides = {c: SideShares(*(np.array([e]) for e in (share, share, 0.0, 0.0))) for c in range(2)}
+        return float(model.deviations(sides, np.array([0.0]), {}, lambda _: WEAK, fit)[0])
+
+    assert deviation(0.97) == pytest.approx(deviation(0.03))
+
+
+def test_labels_in_a_bin_are_as_unlike_as_bins_are() -> None:
+    """One of two labels in a bin may have all rows or none of what depends on it; whole bins add nothing."""
+    reader = replace(
+        _release().readers[1], bins=AxisBins.from_lookup([0, 0, 1, 2]), mass=np.array([400.0, 300.0, 300.0])
+    )
+    held = np.array([[400.0, 0.0, 300.0]])
+    half, whole = np.array([[0.5, 0.0, 0.0]]), np.array([[1.0, 0.0, 1.0]])
+
+    assert float(reader.joined_variance(half, held)[0]) > 50.0**2
+    assert float(reader.joined_variance(whole, held)[0]) == pytest.approx(0.0, abs=1e-6)
+    assert float(reader.joined_variance(half, 0.7 * reader.mass[None, :])[0]) == pytest.approx(0.0, abs=1e-6)

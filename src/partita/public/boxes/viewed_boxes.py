@@ -22,6 +22,7 @@ from partita.public.base import LARGEST_NUMBER, damaged
 from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
 from partita.public.boxes.cover import cancel_terms
 from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.leaf_doubt import BoxDoubt
 from partita.public.boxes.plain_view import PlainView
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.rank_boxes import RankBoxesRelease
@@ -173,8 +174,22 @@ class ViewedBoxesRelease(BoxRelease):
             if bounded[axis] and bounded.sum() == 1:
                 return column.answer([(low[axis], high[axis] + 1, sign) for low, high, sign in boxes])
         answer = self.joined.answer(*checked)
-        bounds = partial(self._bounds, answer, checked)
-        return replace(answer, bounds=bounds, basis=self._basis(lows, highs))
+        bounds, spread = partial(self._bounds, answer, checked), partial(self._spread, answer, lows, highs)
+        return replace(answer, spread=spread, bounds=bounds, basis=self._basis(lows, highs))
+
+    def _spread(self, answer: Answer, lows: Corners, highs: Corners) -> float:
+        """The standard error of an answer, which is at least what one value in each leaf would make it."""
+        if self._doubt is None or not len(lows):
+            return answer.error
+        return float(self._doubt.widen(np.array([answer.error]), lows, highs, len(lows))[0])
+
+    @cached_property
+    def _doubt(self) -> BoxDoubt | None:
+        """What the errors of a tree lack; rank boxes have none."""
+        if not isinstance(self.boxes, SpendingBoxesRelease):
+            return None
+        tree = cast(FittedBoxes | SpendingBoxesRelease, self.fitted).engine
+        return BoxDoubt(self.axes, tree, np.sqrt(self.boxes.solution.variances / 2))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""
@@ -202,6 +217,8 @@ class ViewedBoxesRelease(BoxRelease):
         if rest.any():
             some = np.repeat(rest, parts)
             found[rest] = self.joined.errors(lows[some], highs[some], parts=parts)
+            if self._doubt is not None:
+                found[rest] = self._doubt.widen(found[rest], lows[some], highs[some], parts)
         return found
 
     def error(self, beta: float) -> float:

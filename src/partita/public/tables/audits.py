@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from partita.arrays import Bools, Floats, Ints
+from partita.arrays import Floats, Ints
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
 from partita.public.boxes.bins import AxisBins
@@ -31,6 +31,8 @@ from partita.public.tables.sides import ColumnReader
 MEASURED, STRONG, WEAK, TRIPLES, TAIL = "measured", "strong", "weak", "triples", "tail"
 PAIRS = "pairs"
 """Pairs of all classes in one audit."""
+NARROW = "narrow"
+"""Pairs of a column of which nearly all rows share a bin: few rows decide them, and phi is larger there."""
 
 COARSE, FINE, CELLS = 3, 9, 512
 """Groups of a column in audits: they say how misses grow with a box. At the last scale one of two columns has
@@ -44,6 +46,8 @@ third there."""
 _SPLIT_FROM: Final = 100_000
 """Rows times epsilon from which on strong and weak pairs, and the tail, have audits of their own. At 25,000
 and 49,000 (a survey, Adult) both missed by as much but for a third, and noise hid the tail."""
+_DOMINATED: Final = 0.5  # of the rows in one bin: the other bins have groups of their own rows
+_NEARLY_ALL: Final = 0.9  # of the rows in one bin: pairs of the column are narrow
 _MOST_PAIRS: Final = 133  # of each class
 _LABEL_WEIGHT: Final = 4  # of a joined label over that of another joined cell, where cells are audited
 _MOST_AUDITED_CELLS: Final = 2**14  # of a category: all tables of such pairs are counted at once
@@ -68,7 +72,10 @@ _USUAL_TAIL, _TAIL_DOUBT = 0.1, 0.07
 @final
 @dataclass(frozen=True, eq=False)
 class AuditTable:
-    """A set of columns in groups: what the model expects, and the size of a miss where phi is one."""
+    """A set of columns in groups: what the model expects, and the size of a miss where phi is one.
+
+    A side and the rest of its column miss alike, so that the share of a side is that of the smaller one.
+    """
 
     columns: Columns
     groups: tuple[Ints | None, ...]
@@ -93,11 +100,12 @@ class AuditPlan:
 
     @cached_property
     def kinds(self) -> dict[tuple[int, int], str]:
-        """The class of every pair: measured, or by the dependence in the model."""
-        pairs = all_pairs(range(len(self.fit.bins)))
-        free = sorted((p for p in pairs if p not in self.fit.pairs), key=lambda p: (-self.dependence(p), p))
-        strong = set(free[: len(free) // _STRONG_PART])
-        return {p: MEASURED if p in self.fit.pairs else STRONG if p in strong else WEAK for p in pairs}
+        """The class of every pair: narrow, measured, or by the dependence in the model."""
+        pairs, narrow = all_pairs(range(len(self.fit.bins))), find_narrow(self.fit)
+        wide = [pair for pair in pairs if not narrow & set(pair)]
+        free = sorted((p for p in wide if p not in self.fit.pairs), key=lambda p: (-self.dependence(p), p))
+        kinds = dict.fromkeys(pairs, NARROW) | dict.fromkeys(wide, MEASURED) | dict.fromkeys(free, WEAK)
+        return kinds | dict.fromkeys(free[: len(free) // _STRONG_PART], STRONG)
 
     @property
     def has_tail(self) -> bool:
@@ -120,8 +128,8 @@ class AuditPlan:
         jobs = []
         scales = (COARSE, FINE) if self._has_fine and self._evidence >= _POOLED_BELOW else (FINE,)
         for kind, listed in self._classes.items():
-            pairs = spread_choice(listed, _MOST_PAIRS)
-            jobs += [(kind, scale, [self._table(pair, scale) for pair in pairs]) for scale in scales]
+            pairs, own = spread_choice(listed, _MOST_PAIRS), (FINE,) if kind == NARROW else scales
+            jobs += [(kind, scale, [self._table(pair, scale) for pair in pairs]) for scale in own]
         if self.celled:
             jobs.append((MEASURED, CELLS, [self._cell_table(*pair) for pair in self.celled]))
         if self.triples:
@@ -133,7 +141,7 @@ class AuditPlan:
         """The pairs that have audits in common: fewer audits have less noise each."""
         found: dict[str, list[Columns]] = {}
         for pair, kind in self.kinds.items():
-            if self._evidence < _POOLED_BELOW:
+            if self._evidence < _POOLED_BELOW and kind != NARROW:
                 found.setdefault(PAIRS, []).append(pair)
             else:
                 joined = kind == STRONG and self._evidence < _SPLIT_FROM
@@ -188,11 +196,11 @@ class AuditPlan:
 
     @cached_property
     def triples(self) -> list[Columns]:
-        """The triples that are audited."""
-        number = len(self.fit.bins)
-        listed = [
-            each for each, _ in zip(combinations(range(number), 3), range(_LISTED_TRIPLES), strict=False)
-        ]
+        """The triples that are audited: without narrow columns, of which each adds noise and says little."""
+        every, narrow = range(len(self.fit.bins)), find_narrow(self.fit)
+        wide = [column for column in every if column not in narrow]
+        among = combinations(wide if len(wide) > 2 else every, 3)
+        listed = [each for each, _ in zip(among, range(_LISTED_TRIPLES), strict=False)]
         return spread_choice(listed, _MOST_TRIPLES)
 
     def dependence(self, pair: tuple[int, int]) -> float:
@@ -209,9 +217,8 @@ class AuditPlan:
         """For each scale the group of every bin of every column."""
         found: dict[int, list[Ints]] = {}
         for scale in (COARSE, FINE):
-            joins = (join_like if axis.labels else join_neighbours for axis in self.fit.axes)
-            pairs = zip(joins, self.fit.masses, strict=True)
-            found[scale] = [join(mass, self.fit.rows / scale, scale) for join, mass in pairs]
+            columns = zip(self.fit.axes, self.fit.masses, strict=True)
+            found[scale] = [group_masses(mass, axis.labels, scale) for axis, mass in columns]
         return found
 
     def _table(self, columns: Columns, scale: int) -> AuditTable:
@@ -224,7 +231,7 @@ class AuditPlan:
         for axis in range(len(columns)):
             others = tuple(each for each in range(len(columns)) if each != axis)
             part = np.clip(expected.sum(axis=others) / self.fit.rows, 0.0, 1.0)
-            shares = np.multiply.outer(shares, part)
+            shares = np.multiply.outer(shares, np.minimum(part, 1 - part))
             unit = np.multiply.outer(unit, np.sqrt(part * (1 - part)))
         noise = self._noise(columns, groups) if all(group is not None for group in groups) else 0.0
         return AuditTable(columns, groups, round_rows(expected), shares, self.fit.rows * unit, noise)
@@ -253,6 +260,35 @@ def _find_cells(bins: AxisBins, curve: Curve) -> AxisBins:
     ends, counts = cut_pieces(curve, curve.total / CELLS)
     groups = join_neighbours(counts, curve.total / CELLS, CELLS)
     return AxisBins.from_edges(ends[np.append(groups[1:] != groups[:-1], True)])
+
+
+def find_narrow(fit: TableFit) -> set[int]:
+    """The columns of which nearly all rows share a bin."""
+    masses = enumerate(fit.masses)
+    return {column for column, mass in masses if float(mass.max()) > _NEARLY_ALL * float(mass.sum())}
+
+
+def group_masses(mass: Floats, labels: bool, scale: int) -> Ints:
+    """The group of each bin: about so many of like mass, or beside a bin with most rows of the others.
+
+    Without that bin apart, all that it leaves would join it, and the column would have a single group.
+
+    >>> group_masses(np.array([1.0, 90.0, 3.0, 2.0, 4.0]), False, 3).tolist()
+    [0, 1, 2, 2, 2]
+    """
+    join, whole, top = join_like if labels else join_neighbours, float(mass.sum()), int(mass.argmax())
+    if float(mass[top]) <= _DOMINATED * whole:
+        return join(mass, whole / scale, scale)
+    limit, number = (whole - float(mass[top])) / (scale - 1), max(2, scale - 1)
+    groups, first = np.zeros(mass.size, np.int64), 0
+    sides = (
+        [np.delete(np.arange(mass.size), top)] if labels else [np.arange(top), np.arange(top + 1, mass.size)]
+    )
+    for place, side in enumerate([sides[0], np.array([top]), *sides[1:]]):
+        if side.size:
+            joined = np.zeros(1, np.int64) if place == 1 else join(mass[side], limit, number)
+            groups[side], first = first + joined, first + int(joined.max()) + 1
+    return groups
 
 
 def coarsen(bins: AxisBins, groups: Ints) -> AxisBins:
@@ -350,13 +386,20 @@ def expect_sum(noisy: float, scale: float) -> float:
 class SideShares(NamedTuple):
     """One side of many boxes: its share of the rows, the share it touches, and the error of its count.
 
-    `cuts` says whether it cuts a bin, so that the rows of the bin may lie on either side.
+    `cuts` is the part of its rows of which it is not known on which side of a cut inside of a bin they lie.
     """
 
     share: Floats
     touched: Floats
     error: Floats
-    cuts: Bools
+    cuts: Floats
+
+    def narrower(self, doubt: Floats) -> Floats:
+        """The share of the box or of all else, whichever is less; of a difference, of the box with more."""
+        taken, added = ((self.touched + sign * self.share) / 2 for sign in (-1, 1))
+        signed = self.touched > self.share + 1e-12
+        parts = (np.clip(part + doubt, 1e-9, 1 - 1e-9) for part in (added, np.where(signed, taken, -doubt)))
+        return np.asarray(np.maximum.reduce([np.minimum(part, 1 - part) for part in parts]))
 
     def variance(self, wider: Floats, doubt: Floats) -> Floats:
         """The variance of the weight of a row: of a part u of the rows it is u (1 - u)."""
@@ -389,9 +432,14 @@ class ErrorModel:
         width = _NORMAL_WIDTH + _TAIL_SLOPE * (heavy - _NORMAL_TAIL)
         return min(_WIDEST, max(_NORMAL_WIDTH, width)) / _NORMAL_WIDTH
 
+    @property
+    def has_narrow(self) -> bool:
+        """Whether narrow pairs have an audit of their own; files of early versions have none."""
+        return NARROW in self._by_kind
+
     def mean_miss(self, kind: str, shares: Floats) -> Floats:
         """The mean of |phi| for boxes of these shares: log-linear between the audits, and beyond them."""
-        known = [each for each in (kind, PAIRS, WEAK, MEASURED) if each in self._by_kind]
+        known = [each for each in (kind, PAIRS, WEAK, MEASURED, NARROW) if each in self._by_kind]
         cells = [audit for audit in self.audits if audit.groups == CELLS]
         audits = [*self._by_kind[known[0]], *cells] if known else cells
         points = sorted((audit.log_share / _FIXED, math.log(audit.mean)) for audit in audits)
@@ -411,20 +459,23 @@ class ErrorModel:
         pairs: Mapping[tuple[int, int], Floats],
         kinds: Callable[[Columns], str],
         fit: TableFit,
+        joined: Mapping[tuple[int, int], Floats] | None = None,
     ) -> Floats:
         """Standard errors of boxes over two or more columns that the model expects to hold `values` rows.
 
         What sides, pairs and triples of columns may miss, and the spread of rows in bins. `pairs` has the
-        expected count of each pair of sides by itself, if there are more than two sides. Of a difference both
-        are what its boxes hold together.
+        expected count of each pair of sides by itself, if there are more than two sides, and `joined` what
+        labels that share bins add to the variance of some. Of a difference all of them are what its boxes
+        hold together.
         """
         rows = fit.rows
         share = {c: np.clip(side.touched, 1e-9, 1 - 1e-9) for c, side in sides.items()}
         doubt = {c: np.minimum(side.error / rows, 1.0) for c, side in sides.items()}
         wider = {c: np.clip(share[c] + doubt[c], 1e-9, 1 - 1e-9) for c in sides}
         root = {c: np.sqrt(side.variance(wider[c], doubt[c])) for c, side in sides.items()}
-        cut = np.logical_or.reduce([side.cuts for side in sides.values()])
-        variance = np.where(cut, np.maximum(values, 1.0), 1.0) + (fit.rows_error * values / rows) ** 2
+        least = {c: side.narrower(doubt[c]) for c, side in sides.items()}
+        cut = np.minimum(np.add.reduce([side.cuts for side in sides.values()]), 1.0)
+        variance = np.maximum(cut * values, 1.0) + (fit.rows_error * values / rows) ** 2
         for column in sides:
             others = _product([share[c] for c in sides if c != column])
             # Rows of a side that cannot be told from none may lie unevenly: the root is a compromise.
@@ -433,21 +484,22 @@ class ErrorModel:
             variance = variance + (doubt[column] * slope) ** 2
         two, three = np.zeros(1), np.zeros(1)
         for a, b in combinations(sorted(sides), 2):
-            miss = _MEAN_TO_SD * self.mean_miss(kinds((a, b)), wider[a] * wider[b])
-            size = miss * rows * root[a] * root[b]
+            miss = _MEAN_TO_SD * self.mean_miss(kinds((a, b)), least[a] * least[b])
+            size = np.hypot(miss * rows * root[a] * root[b], np.sqrt((joined or {}).get((a, b), 0.0)))
             if len(sides) > 2:
                 size = size * np.minimum(1.0, (values + 1) / (np.maximum(pairs[a, b], 0.0) + 1))
             two = two + size**2
         for triple in combinations(sorted(sides), 3):
-            miss = _MEAN_TO_SD * self.mean_miss(TRIPLES, _product([wider[c] for c in triple]))
+            shares = _product([least[c] for c in triple])
+            miss = _MEAN_TO_SD * self.mean_miss(TRIPLES, shares)
             rest = _product([wider[c] for c in sides if c not in triple])
             three = three + (miss * rows * rest * _product([root[c] for c in triple])) ** 2
         # What tables of three columns miss holds what their pairs miss.
         variance = variance + np.maximum(two, three)
         # Where no side can be told from none, all that the smallest may hold can lie in the box.
         unclear = np.logical_and.reduce([share[c] < UNCLEAR * doubt[c] for c in sides])
-        least = rows * np.minimum.reduce([doubt[c] for c in sides])
-        return np.asarray(_WIDTH * np.sqrt(np.where(unclear, np.maximum(variance, least**2), variance)))
+        most = rows * np.minimum.reduce([doubt[c] for c in sides])
+        return np.asarray(_WIDTH * np.sqrt(np.where(unclear, np.maximum(variance, most**2), variance)))
 
     @cached_property
     def _by_kind(self) -> dict[str, list[Audit]]:

@@ -23,6 +23,7 @@ from partita.public.tables.audits import (
     COARSE,
     FINE,
     MEASURED,
+    NARROW,
     PAIRS,
     STRONG,
     TAIL,
@@ -58,7 +59,7 @@ _FACTS: Final = (
     "scale",
 )
 _SERIES: Final = ("bins", "groups", "noisy", "model")
-_AUDITED: Final = (MEASURED, STRONG, WEAK, PAIRS, TRIPLES, TAIL)
+_AUDITED: Final = (MEASURED, STRONG, WEAK, NARROW, PAIRS, TRIPLES, TAIL)
 _MOST_TABLES: Final = 4096
 _MOST_LISTED: Final = 1024  # looks or audits
 _LARGEST: Final = 2**62

@@ -210,6 +210,11 @@ class TableFit:
         columns = zip(self.curves, self.bins, self._view_counts, strict=True)
         return [(bin_masses(curve, bins), variances) for curve, bins, (_, variances) in columns]
 
+    @property
+    def view_variances(self) -> list[Floats]:
+        """The variance of each bin of each column by the view."""
+        return [variances for _, variances in self._view_counts]
+
     @cached_property
     def _view_counts(self) -> list[tuple[Floats, Floats]]:
         return [bin_counts(view, bins) for view, bins in zip(self.views, self.bins, strict=True)]

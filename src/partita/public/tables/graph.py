@@ -23,7 +23,17 @@ from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint
 from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
 from partita.public.boxes.plan import Corners
-from partita.public.tables.audits import MEASURED, STRONG, WEAK, Audit, AuditPlan, ErrorModel, SideShares
+from partita.public.tables.audits import (
+    MEASURED,
+    NARROW,
+    STRONG,
+    WEAK,
+    Audit,
+    AuditPlan,
+    ErrorModel,
+    SideShares,
+    find_narrow,
+)
 from partita.public.tables.certain import bound_box
 from partita.public.tables.fit import TableFit
 from partita.public.tables.model import Columns, TableModel, all_pairs
@@ -225,8 +235,25 @@ class TableGraphRelease(BoxRelease):
         for pair in all_pairs(tuple(sides)) if len(sides) > 2 else ():
             weights = {c: sides[c].held[None, :] for c in pair}
             pairs[pair] = self._expected(weights)
-        found = self.misses.deviations(shares, np.array([held]), pairs, self.kind_of, self.fit)
+        joined = self._joined({c: side.held[None, :] for c, side in sides.items()})
+        found = self.misses.deviations(shares, np.array([held]), pairs, self.kind_of, self.fit, joined)
         return float(found[0])
+
+    def _joined(self, weights: Mapping[int, Floats]) -> dict[tuple[int, int], Floats]:
+        """What labels that share bins add to the variances of pairs of sides, of many boxes.
+
+        Joined labels have nothing in common but their mass, so that they depend on other columns as much as
+        bins do, and more: a bin has their mean.
+        """
+        found: dict[tuple[int, int], Floats] = {}
+        for column in (c for c in weights if self.axes[c].labels and not whole_bins(weights[c]).all()):
+            for other in (c for c in weights if c != column):
+                pair = (min(column, other), max(column, other))
+                table = self._table(pair)
+                held = weights[other] @ (table if other < column else table.T)
+                added = self.readers[column].joined_variance(weights[column], held)
+                found[pair] = found.get(pair, np.zeros(1)) + added
+        return found
 
     def _bounds(self, sides: Mapping[int, BoxSide], product: RunProduct, beta: float) -> tuple[float, float]:
         """A box lies in each of its sides, and together they leave out at most what each leaves out.
@@ -295,13 +322,14 @@ class TableGraphRelease(BoxRelease):
         shares = {}
         for column, each in weights.items():
             share = each @ self.fit.masses[column] / max(float(self.fit.masses[column].sum()), 1e-9)
-            cuts = ~whole_bins(each)
+            cuts = self.readers[column].cut_rows(each)
             doubts = self.readers[column].doubts(low[:, column], high[:, column])
             shares[column] = SideShares(share, share, doubts, cuts)
         pairs = {}
         for pair in all_pairs(columns) if len(columns) > 2 else ():
             pairs[pair] = self._expected({c: weights[c] for c in pair})
-        return self.misses.deviations(shares, self._expected(weights), pairs, self.kind_of, self.fit)
+        joined, values = self._joined(weights), self._expected(weights)
+        return self.misses.deviations(shares, values, pairs, self.kind_of, self.fit, joined)
 
     def _alone(self, column: int, low: Corners, high: Corners) -> tuple[Floats, Floats]:
         return self.readers[column].alone(low[:, column], high[:, column])
@@ -339,9 +367,15 @@ class TableGraphRelease(BoxRelease):
 
     def kind_of(self, pair: Columns) -> str:
         """The class of a pair in audits."""
+        if self._narrow & set(pair):
+            return NARROW
         if pair in self.fit.pairs:
             return MEASURED
         return STRONG if pair in self.strong else WEAK
+
+    @cached_property
+    def _narrow(self) -> set[int]:
+        return find_narrow(self.fit) if self.misses.has_narrow else set()
 
     def parts(self) -> Parts:
         """Everything that was released, taken apart for a file."""

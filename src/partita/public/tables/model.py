@@ -26,9 +26,11 @@ Columns: TypeAlias = tuple[int, ...]
 MOST_CLIQUE_CELLS: Final = 2**16  # cells of one table of the model: 16 columns of two bins each
 MOST_MODEL_CELLS: Final = 2**18  # cells of all tables: a step of the fit takes a hundredth of a second
 
-_STEPS: Final = 200  # of the fit; 80 left the mean distance of pairs 8% larger (14 columns, epsilon 1)
+# Of the fit. Without momentum 200 steps left pairs of made-up tables up to 10% farther from the rows than 100
+# with it, which are as near as 2,000 without.
+_STEPS: Final = 100
 _HALVINGS: Final = 25  # of a step that does not descend
-_GROWTH: Final = 1.6  # of the step after one that descends
+_GROWTH: Final = 1.3  # of the step after one that descends
 _ENOUGH: Final = 1e-5  # a relative gain below this, four times in a row, ends the fit
 _PATIENCE: Final = 4
 _TINY: Final = 1e-300
@@ -446,17 +448,18 @@ class _Fit:
         return slopes
 
     def descend(self, potentials: list[Floats]) -> TableModel:
-        """Steps that are halved until the loss falls enough, and grow after that."""
-        tables = self.tree.calibrate(potentials, self.total)
+        """Steps with momentum, halved until the loss falls enough, and grown after that.
+
+        Where a step with momentum leads up, the next one starts without [O'Donoghue and Candes 2015].
+        """
+        ahead, run, reached_loss, stalled = potentials, 0, np.inf, 0
+        tables = self.tree.calibrate(ahead, self.total)
         loss, slopes = self.loss(tables), self.gradient(tables)
         step = 0.5 / max(_TINY, *(float(np.abs(slope).max()) for slope in slopes))
-        stalled = 0
         for _ in range(_STEPS):
             checkpoint()
             for _ in range(_HALVINGS):
-                trial = [
-                    potential - step * slope for potential, slope in zip(potentials, slopes, strict=True)
-                ]
+                trial = [point - step * slope for point, slope in zip(ahead, slopes, strict=True)]
                 reached = self.tree.calibrate(trial, self.total)
                 lower = self.loss(reached)
                 moved = zip(slopes, tables, reached, strict=True)
@@ -464,13 +467,21 @@ class _Fit:
                 if loss - lower >= 0.5 * drop - 1e-12 * abs(loss):
                     break
                 step *= 0.5
-            stalled = stalled + 1 if loss - lower < _ENOUGH * max(lower, 1.0) else 0
-            potentials = [potential - potential.max() for potential in trial]
-            tables, loss, slopes = reached, lower, self.gradient(reached)
+            if lower > reached_loss and run:
+                ahead, run = potentials, 0
+            else:
+                stalled = stalled + 1 if reached_loss - lower < _ENOUGH * max(lower, 1.0) else 0
+                run += 1
+                before, reached_loss = potentials, lower
+                potentials = [point - point.max() for point in trial]
+                pairs = zip(potentials, before, strict=True)
+                ahead = [new + run / (run + 3) * (new - old) for new, old in pairs]
+            tables = self.tree.calibrate(ahead, self.total)
+            loss, slopes = self.loss(tables), self.gradient(tables)
             step *= _GROWTH
             if stalled >= _PATIENCE:
                 break
-        return TableModel(self.tree, tuple(tables), self.total)
+        return TableModel(self.tree, tuple(self.tree.calibrate(potentials, self.total)), self.total)
 
 
 def _held_parts(tree: JunctionTree, columns: Columns) -> list[Columns]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias, final
 
@@ -17,6 +18,8 @@ from partita.public.bounds import laplace_variance, overlay_runs
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.leaf_doubt import LeafDoubt
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.public.tables.fit import TableFit
 
 Runs: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -34,6 +37,7 @@ class BoxSide:
 
     `share` is the part of the rows, with signs, and `touched` the part that any run holds; `held` are the
     weights without signs. `doubt` is the standard error of the count where the number of all rows is known.
+    `cuts` is the part of the rows of any run that may as well be outside, as it is in a part of a bin.
     """
 
     weights: Floats
@@ -42,11 +46,7 @@ class BoxSide:
     touched: float
     alone: Answer
     doubt: float
-
-    @property
-    def cuts(self) -> bool:
-        """Whether a part of a bin is asked for."""
-        return not whole_bins(self.weights)
+    cuts: float
 
     @property
     def positive(self) -> bool:
@@ -71,14 +71,15 @@ class ColumnReader:
 
     @staticmethod
     def of_fit(fit: TableFit, column: int) -> ColumnReader:
-        """The reader of one column of a fit."""
-        return ColumnReader(
-            fit.views[column],
-            fit.bins[column],
-            fit.curves[column],
-            fit.masses[column],
-            *fit.combined[column],
-        )
+        """The reader of one column of a fit.
+
+        The estimate of a bin has a part of its view, and so a part of what the errors of that do not tell.
+        """
+        view, bins, (values, variances) = fit.views[column], fit.bins[column], fit.combined[column]
+        if isinstance(view, SpendingBoxesRelease):
+            part = variances / fit.view_variances[column]
+            variances = variances + part**2 * LeafDoubt.of(view).variances(*bins.spans)
+        return ColumnReader(view, bins, fit.curves[column], fit.masses[column], values, variances)
 
     def cell_weights(self, cells: AxisBins) -> Floats:
         """The part of the rows of each bin that lies in each of finer bins: finer bins by bins."""
@@ -94,9 +95,16 @@ class ColumnReader:
         weights, held = signs @ parts, np.abs(signs) @ parts
         rows = max(float(self.mass.sum()), 1e-9)
         alone, by_bins = self._read(runs, weights)
-        doubt = float(self._given_total(np.array(alone.error), np.array(by_bins)))
+        doubt = self._given_total(np.array(alone.error), np.array(by_bins))
+        doubt = self._with_lacking(doubt, np.array(alone.value), weights)
         share, touched = (float(each @ self.mass) / rows for each in (weights, held))
-        return BoxSide(weights, held, share, touched, alone, doubt)
+        return BoxSide(weights, held, share, touched, alone, float(doubt), float(self.cut_rows(held)))
+
+    def cut_rows(self, weights: Floats) -> Floats:
+        """The part of the rows in some parts of bins that may as well be in what is left out of these."""
+        part = np.minimum(np.abs(weights), 1.0)
+        held = np.maximum(part @ self.mass, _ALIGNED)
+        return np.asarray(np.where(whole_bins(weights), 0.0, ((part * (1 - part)) @ self.mass) / held))
 
     def answer(self, runs: Runs) -> Answer:
         """The count of some runs: by the view, or by all tables if these tell more about whole bins."""
@@ -105,7 +113,7 @@ class ColumnReader:
 
     def _read(self, runs: Runs, weights: Floats) -> tuple[Answer, bool]:
         """The count of some runs with these weights of bins, and whether tables tell it, not the view."""
-        view = self.view.answer(*(BoxTerm((low,), (high,), sign) for low, high, sign in runs))
+        view = self._ask_view(runs)
         least = least_sum(run[2] for run in runs)
         deviation = float(np.sqrt(self._variance(weights)))
         cells = sum(high - low + 1 for low, high, _ in runs)
@@ -116,6 +124,19 @@ class ColumnReader:
         heavy *= (deviation / view.error) ** 4  # the part of the view; tables add up many noises
         return Answer(value, lambda: deviation, view.bounds, least, "measured", heavy), True
 
+    def _ask_view(self, runs: Runs) -> Answer:
+        """What the view says of some runs."""
+        answer = self.view.answer(*(BoxTerm((low,), (high,), sign) for low, high, sign in runs))
+        if self._doubt is None:
+            return answer
+        lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
+        doubt = self._doubt.variance(lows, highs, np.array([run[2] for run in runs], np.float64))
+        return replace(answer, spread=lambda: math.sqrt(answer.error**2 + doubt))
+
+    @cached_property
+    def _doubt(self) -> LeafDoubt | None:
+        return LeafDoubt.of(self.view) if isinstance(self.view, SpendingBoxesRelease) else None
+
     def alone(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats]:
         """The values and the errors that `answer` gives for many single runs."""
         values, errors, _ = self._read_many(lows, highs)
@@ -123,11 +144,18 @@ class ColumnReader:
 
     def doubts(self, lows: UInts, highs: UInts) -> Floats:
         """The errors of many single runs where the number of all rows is known."""
-        _, errors, by_bins = self._read_many(lows, highs)
-        return self._given_total(errors, by_bins)
+        values, errors, by_bins = self._read_many(lows, highs)
+        return self._with_lacking(self._given_total(errors, by_bins), values, self.weights(lows, highs))
+
+    def _with_lacking(self, doubts: Floats, values: Floats, weights: Floats) -> Floats:
+        """Errors of sides in the model, which lacks cells that are not clearly there: null, for example."""
+        lacking = np.maximum(values - weights @ self.mass - doubts, 0.0)
+        return np.where(weights.any(axis=-1), doubts, np.hypot(doubts, lacking))
 
     def _read_many(self, lows: UInts, highs: UInts) -> tuple[Floats, Floats, Bools]:
         values, errors = (of(lows[:, None], highs[:, None]) for of in (self.view.counts, self.view.errors))
+        if self._doubt is not None:
+            errors = np.sqrt(errors**2 + self._doubt.variances(lows, highs))
         weights = self.weights(lows, highs)
         whole = self._tells_bins(weights)
         deviations = np.sqrt(weights**2 @ self.variances)
@@ -170,6 +198,27 @@ class ColumnReader:
             share[:, empty] = np.where(there, (cells + 1.0) / self.bins.sizes[empty].astype(np.float64), 0.0)
         whole = (lows[:, None] <= first) & (highs[:, None] >= last)
         return np.asarray(np.where(whole, 1.0, np.minimum(share, 1.0)))
+
+    def joined_variance(self, weights: Floats, held: Floats) -> Floats:
+        """What labels in the same bins add to the variance of some of them, among rows in other sides.
+
+        `weights` are the parts of bins, `held` how many rows of each bin are in the other sides: boxes by
+        bins. The share of each label among these is taken to vary about the mean with one variance. Bins of
+        more labels vary less, and tell it.
+        """
+        rows = max(float(self.mass.sum()), _ALIGNED)
+        share = np.divide(held, self.mass, out=np.zeros_like(held), where=self.mass > 1.0)
+        mean = (held.sum(axis=1) / rows)[:, None]
+        spread = ((share - mean) ** 2 * self.mass * self._like_labels).sum(axis=1) / rows
+        spread = np.minimum(spread, np.maximum(mean * (1 - mean), 0.0)[:, 0])
+        part = np.minimum(np.abs(weights), 1.0)
+        return np.asarray((self.mass**2 * part * (1 - part) / self._like_labels).sum(axis=1) * spread)
+
+    @cached_property
+    def _like_labels(self) -> Floats:
+        """How many labels of like mass each bin seems to have."""
+        which = self.bins.of(np.arange(self.bins.width, dtype=np.uint64))
+        return np.asarray(1.0 / np.bincount(which, self._label_shares**2, self.bins.number))
 
     def spread(self, held: Floats) -> Curve:
         """Rows in each bin as rows along the positions of the column."""
