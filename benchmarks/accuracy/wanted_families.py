@@ -229,7 +229,7 @@ def draw_column(family: str, size: int, rows: int, seed: int) -> Column:
         table, _, name = family.partition(".")
         low, high = column_bounds(table, name)
         return Column(drawn.choice(column_values(table, name), rows), high - low + 1, low)
-    made, _ = (TUNED | HELD_OUT)[family]
+    made, _ = {**TUNED, **HELD_OUT}[family]
     return Column(
         np.clip(made(drawn, rows, size), 0, size - 1), size, -(size // 2) if made is balances else 0
     )

@@ -455,7 +455,7 @@ def test_a_choice_by_the_true_number_of_rows_is_caught(monkeypatch: pytest.Monke
     whole = module._Column.count_depths
 
     def by_rows(self: Any, edges: Any) -> Any:
-        monkeypatch.setattr(public.ColumnLook, "_few", property(lambda _, few=self.rows < 2: few))
+        monkeypatch.setattr(public.ColumnLook, "_few", property(lambda _: self.rows < 2))
         return whole(self, edges)
 
     monkeypatch.setattr(module._Column, "count_depths", by_rows)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
@@ -301,7 +302,7 @@ class _Column:
         Where a cell has one row more, one of these numbers is larger by one, whichever row comes first.
         """
         upto = [int(np.minimum(self.counts, edge).sum()) for edge in edges]
-        return np.diff(np.array([0, *upto, self.rows], np.int64))
+        return np.array([after - before for before, after in pairwise([0, *upto, self.rows])], np.int64)
 
     def between(self, low: _Cut, high: _Cut, favoured: Sequence[int]) -> _Between:
         """The cells from one cut to another, with the rows between them."""
