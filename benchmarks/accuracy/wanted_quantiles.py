@@ -1,6 +1,10 @@
 """One quantile, or nine, of a column and nothing else: rows missed, against peers on the same fresh columns.
 
     PARTITA_DATA=... python -m benchmarks.accuracy.wanted_quantiles --trials 20
+    PARTITA_DATA=... python -m benchmarks.accuracy.wanted_quantiles --trials 10 --families held-out
+
+The second one asks for deciles of the families of `wanted_families`, tuned or held out, in all their domains,
+with 1,000 to 100,000 rows.
 
 Peers: today's default release of a column, quantiles of which are read off its counts; AQ, the recursion of
 Kaplan, Schnapp and Stemmer with the exponential mechanism and hidden places of rows; OpenDP's
@@ -24,6 +28,7 @@ import numpy as np
 
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json, short
+from benchmarks.accuracy.wanted_families import FAMILY_LISTS, draw_column
 from benchmarks.accuracy.work import NoData, column_bounds, column_values, columns
 from partita.arrays import Floats, Ints
 from partita.public.axis.quantile_plan import plan_levels
@@ -85,9 +90,11 @@ def column(family: str, seed: int) -> tuple[Ints, int]:
 
 
 # Mechanisms: values in, a cell for each share out.
-def ours(values: Ints, size: int, shares: Sequence[Fraction], epsilon: str, drawn: Drawn) -> Sequence[int]:
-    """The mechanism `quantiles`; no round values are named to it."""
-    made = QuantileSelection(size=size, epsilon=epsilon, quantiles=list(shares))
+def ours(
+    values: Ints, size: int, shares: Sequence[Fraction], epsilon: str, drawn: Drawn, offset: int = 0
+) -> Sequence[int]:
+    """The mechanism `quantiles`, which is told the value of the first cell, as `publish` tells it."""
+    made = QuantileSelection(size=size, offset=offset, epsilon=epsilon, quantiles=list(shares))
     return [int(cell) for cell in made.release(Histogram.from_cells(values, size=size)).cells]
 
 
@@ -146,11 +153,7 @@ def missed(values: Ints, cells: Sequence[int], shares: Sequence[Fraction]) -> Fl
 
 def families() -> list[str]:
     """All made-up ones, and raw columns where the data are."""
-    try:
-        known = {f"{table}.{name}" for table, name in columns()}
-    except NoData:
-        return list(FAMILIES)
-    return [*FAMILIES, *(name for name in RAW if name in known)]
+    return [*FAMILIES, *families_there(RAW)]
 
 
 def cells(plan: Plan) -> Sequence[Cell]:
@@ -194,15 +197,82 @@ def totals(rows: list[Json]) -> Iterator[Json]:
 QUANTILES = Row(cells, totals)
 
 
+# Deciles of families, tuned or held out.
+ROW_COUNTS = (1_000, 10_000, 100_000)
+FAMILY_DRAWS = {"ours": 2, "tree": 2, "aq": 3}
+NAMED: dict[str, Callable[..., Sequence[int]]] = {"ours": ours, "tree": tree, "aq": aq}
+
+
+def family_cells(trials: int, which: str) -> Sequence[Cell]:
+    """Every family of a list in its domains, raw columns where the data are, by rows and epsilon."""
+    made, raw = FAMILY_LISTS[which]
+    settings = [(name, size) for name, (_, sizes) in made.items() for size in sizes]
+    settings += [(name, 0) for name in raw if name in families_there(raw)]
+    grid = product(settings, ROW_COUNTS, EPSILONS)
+    return [partial(family_cell, trials, *setting, rows, epsilon) for setting, rows, epsilon in grid]
+
+
+def family_cell(trials: int, family: str, size: int, rows: int, epsilon: str) -> Json:
+    """The mean rows that deciles miss over fresh columns, standard errors, and the ratio to the best peer."""
+    shares, errors = SHARES["deciles"], dict[str, list[float]]()
+    for trial, (name, release) in product(range(trials), NAMED.items()):
+        drawn, column = np.random.default_rng([trial, *name.encode()]), draw_column(family, size, rows, trial)
+        known = {"offset": column.offset} if name == "ours" else {}
+        for _ in range(FAMILY_DRAWS[name]):
+            found = release(column.values, column.size, shares, epsilon, drawn, **known)
+            errors.setdefault(name, []).append(float(missed(column.values, found, shares).mean()))
+    mean = {name: float(np.mean(each)) for name, each in errors.items()}
+    best = min(mean["tree"], mean["aq"])
+    return {
+        "family": family,
+        "cells": size,
+        "rows": rows,
+        "epsilon": epsilon,
+        **{name: short(each) for name, each in mean.items()},
+        **{
+            f"{name}_spread": short(float(np.std(each)) / math.sqrt(len(each)))
+            for name, each in errors.items()
+        },
+        "ratio": short((mean["ours"] + 1) / (best + 1)),
+    }
+
+
+def family_totals(rows: list[Json]) -> Iterator[Json]:
+    """Of each family and of all settings: the geometric mean, the largest ratio, how many exceed 1.1."""
+    named = {str(row["family"]): [each for each in rows if each["family"] == row["family"]] for row in rows}
+    for name, held in (*named.items(), ("all", rows)):
+        ratios = [float(row["ratio"]) for row in held]
+        mean, above = math.exp(float(np.mean(np.log(ratios)))), sum(ratio > 1.1 for ratio in ratios)
+        yield {
+            "family": name,
+            "ratio": short(mean),
+            "worst": short(max(ratios)),
+            "above": above,
+            "of": len(ratios),
+        }
+
+
+def families_there(raw: Sequence[str]) -> list[str]:
+    """The raw columns that can be read here."""
+    try:
+        known = {f"{table}.{name}" for table, name in columns()}
+    except NoData:
+        return []
+    return [name for name in raw if name in known]
+
+
 def main() -> None:
     """JSON rows, then totals."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--families", choices=list(FAMILY_LISTS))
+    given = parser.parse_args()
+    which = given.families
     rows: list[Any] = []
-    for each in cells(Plan(trials=parser.parse_args().trials)):
+    for each in cells(Plan(trials=given.trials)) if which is None else family_cells(given.trials, which):
         rows.append(each())
         print(json.dumps(rows[-1]), flush=True)
-    for total in totals(rows):
+    for total in totals(rows) if which is None else family_totals(rows):
         print(json.dumps(total), flush=True)
 
 

@@ -16,7 +16,6 @@ from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.public.axis.quantile_plan import Copies
 from partita.public.axis.quantiles import CONFIDENCE, QuantileView, list_quantiles, quantiles_name
 from partita.public.file_entries import (
     QUERIES,
@@ -460,7 +459,7 @@ class QuantileRequest(ViewRequest[ColumnCounts]):
             f"with a probability of 95% none misses its rank by more than {most:,.0f} rows, whatever the data"
         )
         if made.side is not None:
-            farthest = max(made.end_ranks(Copies(made.size, made.offset)))
+            farthest = max(made.end_ranks())
             return (
                 f"Quantiles {listed} alone: {bound}.",
                 f"Each has an interval of values that holds the true one with a probability of "
@@ -475,7 +474,7 @@ class QuantileRequest(ViewRequest[ColumnCounts]):
         if made.look is None:
             return (f"Quantiles {listed} alone: {bound}.",)
         return (
-            f"Quantiles {listed} alone: {bound}; or, if noisy looks say that rows are few or lie in heaps, "
+            f"Quantiles {listed} alone: {bound}; or, if a noisy look says that rows are few, "
             f"they are read off counts of ranges, and the release says how far off they may be.",
         )
 

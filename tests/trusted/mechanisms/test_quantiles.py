@@ -13,14 +13,7 @@ import pytest
 import partita as pt
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.public.axis.base import Parts
-from partita.public.axis.quantile_plan import (
-    Copies,
-    bound_ties,
-    learn_copies,
-    list_divisors,
-    plan_levels,
-    share_levels,
-)
+from partita.public.axis.quantile_plan import ColumnLook, plan_levels, share_levels
 from partita.public.axis.quantiles import QuantileRelease
 from partita.public.file import decode, encode
 from partita.testing import EndlessTape, Scattered, ZeroNoise, check_mechanism, tape_noise
@@ -54,7 +47,7 @@ def test_the_mechanism_passes_all_checks() -> None:
 
 @pytest.mark.parametrize("quantiles", ["1/2", "1/7", 2, 9, 40])
 def test_without_noise_ranks_are_met(quantiles: Any) -> None:
-    """One quantile misses nothing, several half a row on each level."""
+    """One quantile misses nothing, several a row on each level."""
     column, mechanism = _column(), QuantileSelection(size=10**5, epsilon=1000, quantiles=quantiles)
     released = mechanism.release(column, noise=ZeroNoise())
 
@@ -130,36 +123,48 @@ def test_levels_share_epsilon_exactly() -> None:
             assert all(a[1] <= b[0] for a, b in pairwise(ends))
 
 
-@pytest.mark.parametrize("offset", [0, 3, -7, 2**70])
-def test_copies_before_a_cell_are_those_of_all_cells_before(offset: int) -> None:
-    """The sum in closed form is the sum one by one, and every copy finds its cell."""
-    copies = Copies(57, offset, (1, 5, 10), (1, 4, 2))
-    each = [(1, 4, 2)[2 if (offset + v) % 10 == 0 else 1 if (offset + v) % 5 == 0 else 0] for v in range(57)]
-
-    assert [int(copies.before(v)) for v in range(58)] == [sum(each[:v]) for v in range(58)]
-    assert [copies.cell(y) for y in range(copies.total)] == [v for v in range(57) for _ in range(each[v])]
-    assert copies.classes(np.arange(57)).tolist() == [{1: 0, 4: 1, 2: 2}[number] for number in each]
+def _deep(cells: list[int], epsilon: Any = 1, size: int = 10**5) -> tuple[int, ...]:
+    """What the look of deciles says without noise."""
+    column = Histogram.from_cells(np.array(cells, np.uint64), size=size)
+    mechanism = QuantileSelection(size=size, epsilon=epsilon, quantiles=9)
+    return tuple(mechanism.release(column, noise=ZeroNoise()).depths.tolist())
 
 
-def test_round_values_get_copies_and_smooth_ones_do_not() -> None:
-    """Eight in ten rows at multiples of 1,000, or none that is rounder than chance."""
-    divisors = list_divisors(10**5)
-    shares = [1 / a - 1 / b for a, b in zip(divisors, [*divisors[1:], np.inf], strict=True)]
-    smooth = [round(10**6 * share) for share in shares]
-    heaped = [
-        count + (4 * 10**6 if divisor == 1000 else 0) for count, divisor in zip(smooth, divisors, strict=True)
-    ]
-
-    assert set(learn_copies(smooth, Fraction(50), 10**5, 0).copies) == {1}
-    learned = dict(zip(divisors, learn_copies(heaped, Fraction(50), 10**5, 0).copies, strict=True))
-    assert (learned[1], learned[100]) == (1, 1)
-    assert learned[1000] > 1000
+def test_a_row_is_counted_once_by_how_deep_it_lies_in_its_cell() -> None:
+    """The first eleven rows of a cell at epsilon 0.98, the next to 103, and those beyond."""
+    assert _deep([]) == (0, 0, 0)
+    assert _deep(list(range(40))) == (40, 0, 0)
+    assert _deep([7] * 20 + [8] * 5) == (16, 9, 0)
+    assert _deep([7] * 500) == (11, 92, 397)
 
 
-def test_ties_of_places_are_rare() -> None:
-    """Half of nine rows at a failure probability of one in a million, for 2^28 rows in a cell."""
-    assert bound_ties(0.05) <= 4
-    assert bound_ties(1e-6) <= 4.5
+def _split(size: int, *depths: int) -> Fraction:
+    """The part of a level that cuts heaps, after a look."""
+    levels = plan_levels(DECILES)
+    rates = tuple(share_levels(levels))
+    return ColumnLook(size, depths, Fraction(50), levels, rates).split
+
+
+def test_heaps_get_more_for_their_cuts() -> None:
+    """Nothing clear, few rows in heaps, many rows, few cells; noise is not taken for heaps."""
+    assert _split(10**6, 10**5, 0, -80) == _split(10**6, 300, 140, 0) == Fraction(1, 20)
+    assert _split(10**6, 500, 400, 0) == Fraction(1, 10)
+    assert _split(10**6, 500, 40_000, 9000) == Fraction(1, 5)
+    assert _split(100, 500, 40_000, 9000) == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("size", [10**5, 2**62 + 1, 2**64])
+@pytest.mark.parametrize("quantiles", [2, 9])
+def test_heaps_are_found_wherever_they_lie(size: int, quantiles: int) -> None:
+    """Five heaps, also at zero and at both ends, of a domain that machine integers hold or not."""
+    places = [0, size // 7, size // 3, size // 3 + 1, size - 1]
+    column = Histogram.from_cells(np.repeat(np.array(places, np.uint64), 4000), size=size)
+    mechanism = QuantileSelection(size=size, epsilon=50, offset=-(size // 3), quantiles=quantiles)
+
+    released = mechanism.release(column, noise=tape_noise(EndlessTape("heaps")))
+
+    assert released.tree is None
+    assert max(_missed(column, released.cells, mechanism.quantiles)) == 0
 
 
 def test_a_file_gives_the_same_answers(tmp_path: Path) -> None:
@@ -189,7 +194,7 @@ def test_a_file_gives_the_same_answers(tmp_path: Path) -> None:
         ({"size": 3}, {}),
         ({}, {"cells": np.array([7, 7], np.uint64)}),
         ({}, {"cells": np.array([2**63], np.uint64)}),
-        ({}, {"rounds": np.array([1])}),
+        ({}, {"depths": np.array([1])}),
         ({}, {"ends": np.array([1], np.uint64)}),
     ],
 )
@@ -289,14 +294,16 @@ def _spiked(seed: int, rows: int = 3000, size: int = 10**5) -> Histogram:
     [
         (_column(rows=1000), 1, True),  # few rows
         (_column(rows=1000), 100, False),
-        (_spiked(0), 10, True),  # heaps at odd values
-        (Histogram.from_cells(np.arange(40_000, dtype=np.uint64) % 40, size=10**5), "1/40", False),  # dense
-        (Histogram.from_cells((np.arange(4000) * 997 % 90 * 1000).astype(np.uint64), size=10**5), 1, False),
+        (_spiked(0), 10, False),  # many rows, heaps at odd values
+        (Histogram.from_cells(np.repeat(np.arange(40, dtype=np.uint64) * 997, 30), size=10**5), 1, False),
+        (Histogram.from_cells(np.repeat(np.array([5, 99, 701], np.uint64), 300), size=10**5), 1, True),
+        (Histogram.from_cells(np.repeat(np.array([5, 99, 701], np.uint64), 300), size=10**3), 1, False),
     ],
 )
 def test_a_tree_is_taken_where_it_is_better(column: Histogram, epsilon: Any, by_tree: bool) -> None:
-    """Where rows are few, or heaps lie at odd values; not where rows lie densely, or on round values."""
-    released = QuantileSelection(size=10**5, epsilon=epsilon, quantiles=9).release(column, noise=ZeroNoise())
+    """Where rows are few, unless many lie in heaps that are not large, or in few cells."""
+    mechanism = QuantileSelection(size=column.size, epsilon=epsilon, quantiles=9)
+    released = mechanism.release(column, noise=ZeroNoise())
 
     assert (released.tree is not None) == by_tree
     assert released.story.startswith("Quantiles were read off") == by_tree
@@ -305,7 +312,7 @@ def test_a_tree_is_taken_where_it_is_better(column: Histogram, epsilon: Any, by_
 @pytest.mark.parametrize("size", [3, 1000, 10**5, 2**64])
 @pytest.mark.parametrize("interval", [False, True])
 def test_a_tree_survives_its_file(size: int, interval: bool) -> None:
-    """Cells, looks, bounds and cost are those of before."""
+    """Cells, the look, bounds and cost are those of before."""
     drawn = np.random.default_rng(size % 1009)
     column = Histogram.from_cells(drawn.integers(0, size, 400, np.uint64, endpoint=False), size=size)
     released = QuantileSelection(size=size, epsilon=1, quantiles=3, interval=interval).release(column)
@@ -341,11 +348,10 @@ def test_ranks_and_intervals_of_a_tree_hold() -> None:
         ({"rates": ["1", "1"]}, ()),
         ({"side": "1/9"}, ()),
         ({"size": 11}, ()),
-        ({"heaps": "many"}, ()),
-        ({"heap_look": "-1"}, ()),
+        ({"look": "-1"}, ()),
         ({"look": None}, ()),
         ({}, ("tree",)),
-        ({}, ("heaps",)),
+        ({}, ("look",)),
     ],
 )
 def test_hostile_trees_are_refused(facts: Any, gone: tuple[str, ...]) -> None:

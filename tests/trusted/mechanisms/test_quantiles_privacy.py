@@ -44,22 +44,39 @@ def _published(mechanism: Any, counts: tuple[int, ...], noise: Any) -> Any:
     return tuple(release.cells.tolist()), tuple(release.ends.tolist())
 
 
+class _Sides(RationalNoise):
+    """Noise whose far values are told apart by side alone: cuts beyond a heap are at its end."""
+
+    def _add(self, value: int, scale: Fraction) -> Any:
+        ratio = self.base ** self.ratio_power(scale)
+        inside = range(8)
+        law_of = [(y, (1 - ratio) / (1 + ratio) * ratio ** abs(y - value)) for y in inside]
+        sides = [(-9, 1 - _more(-1 - value, ratio)), (99, _more(inside[-1] - value, ratio))]
+        return self.branches.choose([*law_of, *sides])
+
+
+def _more(level: int, ratio: Fraction) -> Fraction:
+    """P[noise > level] for discrete Laplace noise."""
+    return ratio ** (level + 1) / (1 + ratio) if level >= -1 else 1 - ratio**-level / (1 + ratio)
+
+
+@pytest.fixture
+def even_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels, choices and cuts get equal parts, so that laws are fractions of few digits."""
+    monkeypatch.setattr(module, "share_levels", lambda levels: (Fraction(1, len(levels)),) * len(levels))
+    monkeypatch.setattr(module, "USUAL_SPLIT", HALF)
+
+
 def _worst(mechanism: Any, pairs: Iterator[Pair], scales: list[Fraction] | None = None) -> tuple[Loss, int]:
     """The largest loss over pairs, by laws in which one half stands for a power of e."""
     asked = RecordingNoise(ZeroNoise())
     _published(mechanism, (1,) * mechanism.size, asked)
     unit = common_unit(scales or asked.scales)
     known = cache(
-        lambda counts: law(lambda noise: _published(mechanism, counts, noise), RationalNoise(HALF, unit=unit))
+        lambda counts: law(lambda noise: _published(mechanism, counts, noise), _Sides(HALF, unit=unit))
     )
     losses = [privacy_loss(known(one), known(other), base=HALF, unit=unit) for one, other in pairs]
     return max(losses, key=float), len(losses)
-
-
-@pytest.fixture
-def short_tags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hidden places of one digit: laws stay small, and places are shared often."""
-    monkeypatch.setattr(module, "TAG_BITS", 1)
 
 
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
@@ -108,11 +125,11 @@ def _twice(neighbors: Any) -> list[Pair]:
     return [(one, last) for one in follow for middle in follow[one] for last in follow[middle]]
 
 
-@pytest.mark.usefixtures("short_tags")
+@pytest.mark.usefixtures("even_shares")
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
 @pytest.mark.parametrize("quantiles", [["1/3", "2/3"], ["1/10", "1/2"]])
 def test_several_quantiles_lose_epsilon_at_most(quantiles: list[str], neighbors: Any) -> None:
-    """The recursion with its hidden places, all levels together."""
+    """The recursion with its cuts, all levels together."""
     mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=quantiles, neighbors=neighbors)
 
     loss, pairs = _worst(mechanism, _pairs(2, 2, neighbors))
@@ -122,22 +139,22 @@ def test_several_quantiles_lose_epsilon_at_most(quantiles: list[str], neighbors:
     assert loss <= 1
 
 
+@pytest.mark.usefixtures("even_shares")
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
 def test_levels_use_up_epsilon_and_no_more(neighbors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without hidden places columns can be longer; there two levels lose nearly all of epsilon."""
-    monkeypatch.setattr(module, "TAG_BITS", 0)
+    """Two levels, and the cut between them, lose nearly all of epsilon."""
     mechanism: Any = QuantileSelection(size=3, epsilon=1, quantiles=["1/2", "3/4"], neighbors=neighbors)
 
     loss, _ = _worst(mechanism, _pairs(3, 3, neighbors))
 
-    assert float(loss) > 0.7
+    assert float(loss) > 0.6
     assert loss <= 1
 
 
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
 def test_a_value_interval_loses_epsilon_at_most(neighbors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A median and both ends of its interval, with few rows between them so that ends can move."""
-    monkeypatch.setattr(QuantileSelection, "end_ranks", lambda self, copies: [1])
+    monkeypatch.setattr(QuantileSelection, "end_ranks", lambda self: [1])
     mechanism: Any = QuantileSelection(size=4, epsilon=1, interval=True, neighbors=neighbors)
 
     loss, _ = _worst(mechanism, _pairs(4, 2 if neighbors == ONE_SIDE else 1, neighbors))
@@ -146,33 +163,29 @@ def test_a_value_interval_loses_epsilon_at_most(neighbors: Any, monkeypatch: pyt
     assert loss <= 1
 
 
-def test_copies_of_round_cells_keep_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever copies were learned, the recursion among them costs what is left of epsilon."""
-    monkeypatch.setattr(module, "TAG_BITS", 0)
-    copies = public.Copies(2, 0, (1, 2), (1, 2))
-    mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=2)
-    monkeypatch.setattr(QuantileSelection, "_learn", lambda *_: (np.zeros(0, np.int64), copies))
+@pytest.mark.usefixtures("even_shares")
+@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
+def test_favoured_cells_keep_the_loss(neighbors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the ends of a range are candidates, whether they have rows or not."""
+    monkeypatch.setattr(module, "weigh_favoured", lambda cells: 3)
+    mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=["1/2", "3/4"], neighbors=neighbors)
 
-    assert float(_worst(mechanism, _pairs(2, 2, ONE_SIDE))[0]) > 0
-    assert _worst(mechanism, _pairs(2, 2, ONE_SIDE))[0] <= 1
+    loss, _ = _worst(mechanism, _pairs(2, 2, neighbors))
+
+    assert float(loss) > 0.3
+    assert loss <= 1
 
 
-@pytest.mark.parametrize(("neighbors", "contributions", "sides"), [(ONE_SIDE, 1, 1), (BOTH_SIDES, 3, 6)])
-def test_the_look_at_round_values_costs_its_part(neighbors: Any, contributions: int, sides: int) -> None:
-    """A row is in one class, so the look costs a fiftieth, and all parts together epsilon."""
-    mechanism: Any = QuantileSelection(
-        size=40, epsilon=1, quantiles=3, neighbors=neighbors, contributions=contributions
-    )
-    run = lambda counts, noise: mechanism._learn(  # noqa: E731
-        module._Column.of(Histogram.dense(counts, contributions=contributions), noise), noise
-    )[0].tolist()
-    before = (1,) * 40
+@pytest.mark.usefixtures("even_shares")
+@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
+def test_cuts_of_heaps_keep_the_loss(neighbors: Any) -> None:
+    """Heaps of up to four rows in two cells: where a cut divides them, both sides go on."""
+    mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=["1/3", "1/2"], neighbors=neighbors)
 
-    for cell in (0, 3, 5, 20):
-        after = tuple(count + (place == cell) for place, count in enumerate(before))
-        assert coupled(run, before, after, ZeroNoise()) * sides == Fraction(1, 50)
-    released = mechanism.release(Histogram.dense(before, contributions=contributions))
-    assert released.spent == 1
+    loss, _ = _worst(mechanism, _pairs(2, 4 if neighbors == ONE_SIDE else 3, neighbors))
+
+    assert float(loss) > 0.4
+    assert loss <= 1
 
 
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
@@ -236,9 +249,9 @@ def test_the_change_of_the_near_side_is_caught(monkeypatch: pytest.MonkeyPatch) 
     assert _caught(QuantileSelection(size=3, epsilon=1, quantiles="1/3"), _pairs(3, 3, ONE_SIDE))
 
 
+@pytest.mark.usefixtures("even_shares")
 def test_a_scaled_score_with_an_unscaled_change_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores in thirds of a row change by two thirds of a row, which are two."""
-    monkeypatch.setattr(module, "TAG_BITS", 0)
     monkeypatch.setattr(public.Node, "change", property(lambda node: 1))
     mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=["1/5", "4/5"])
 
@@ -252,29 +265,40 @@ def test_a_scaled_score_of_one_quantile_is_caught(monkeypatch: pytest.MonkeyPatc
     assert _caught(QuantileSelection(size=3, epsilon=1, quantiles="1/4"), _pairs(3, 3, ONE_SIDE))
 
 
-@pytest.mark.usefixtures("short_tags")
-def test_a_tag_that_is_reused_as_an_answer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cut behind the hidden place of a row tells the place, which no noise protects then."""
+@pytest.mark.usefixtures("even_shares")
+def test_a_cut_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The true rank at which a heap is cut moves rows from one side to the other."""
+    whole = module._Between.choose
 
-    def reused(self: Any, low: Any, high: Any, part: Any, scale: Any, noise: Any) -> Any:
-        between = self.rows[low.rows : high.rows]
-        place = int(between[len(between) // 2]) if len(between) else low.place
-        return module._Cut(place + 1, low.rows + int(np.searchsorted(between, place, side="right")))
+    class Quiet:
+        def __init__(self, noise: Any) -> None:
+            self.permute_and_flip = noise.permute_and_flip
 
-    monkeypatch.setattr(module._Places, "cut", reused)
-    mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=["1/3", "2/3"])
+        def add(self, values: Any, scale: Any) -> Any:
+            return np.array(values)
 
-    assert _caught_by(mechanism, _pairs(2, 2, ONE_SIDE))
+    monkeypatch.setattr(
+        module._Between,
+        "choose",
+        lambda self, node, choice, cut, noise: whole(self, node, choice, cut, Quiet(noise)),
+    )
+    mechanism: Any = QuantileSelection(size=2, epsilon=4, quantiles=["1/2", "3/4"])
+
+    assert _caught(mechanism, _pairs(2, 6, ONE_SIDE))
 
 
-def _caught_by(mechanism: Any, pairs: Iterator[Pair]) -> bool:
-    """As `_caught`, where the code draws no noise that would give a unit."""
-    return any(not _worst(mechanism, iter([pair]), [Fraction(1)])[0] <= 1 for pair in pairs)
+@pytest.mark.usefixtures("even_shares")
+def test_a_candidate_that_counts_more_for_having_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which cells are favoured is public: it does not depend on whether they have rows."""
+    monkeypatch.setattr(module._Between, "_weigh", lambda self, runs, size: 1 + 3 * (runs.upto > runs.below))
+    mechanism: Any = QuantileSelection(size=3, epsilon=1, quantiles=["1/2", "3/4"])
+
+    assert _caught(mechanism, _pairs(3, 1, ONE_SIDE))
 
 
+@pytest.mark.usefixtures("even_shares")
 def test_a_level_that_spends_everything_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two levels that each spend epsilon lose more than epsilon."""
-    monkeypatch.setattr(module, "TAG_BITS", 0)
     _patch_rates(monkeypatch, lambda self: (self.epsilon,) * len(self.levels))
     mechanism: Any = QuantileSelection(size=3, epsilon=1, quantiles=["1/2", "3/4"])
 
@@ -287,7 +311,7 @@ def test_gaps_that_count_once_are_caught(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def short(column: Any, size: int, *, largest: int) -> Any:
         runs = whole(column, size, largest=largest)
-        return module._Runs(np.ones_like(runs.lengths), runs.below, runs.upto)
+        return module._Runs(runs.starts, np.ones_like(runs.lengths), runs.below, runs.upto)
 
     monkeypatch.setattr(module._Runs, "of", staticmethod(short))
 
@@ -304,7 +328,7 @@ def test_half_of_the_scale_is_caught() -> None:
 
 def test_an_end_that_counts_rows_of_the_quantile_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows at the quantile are on neither side: on both sides they would cost twice."""
-    monkeypatch.setattr(QuantileSelection, "end_ranks", lambda self, copies: [1])
+    monkeypatch.setattr(QuantileSelection, "end_ranks", lambda self: [1])
 
     def both(self: Any, cell: int) -> Any:
         low, high = (int(np.searchsorted(self.cells, cell, side)) for side in ("right", "left"))
@@ -322,24 +346,23 @@ def test_an_end_that_counts_rows_of_the_quantile_twice_is_caught(monkeypatch: py
     assert _caught(mechanism, iter([((0, 0, 1, 0, 0), (0, 0, 2, 0, 0))]))
 
 
-# Looks and trees: what is asked of a column before its quantiles are found, and what follows.
+# A look and a tree: what is asked of a column before its quantiles are found, and what follows.
 
-LOOKS = Fraction(3, 100)  # of epsilon
-MOVED: Pair = ((0,) * 20 + (2, 2, 0, 0), (0,) * 20 + (1, 3, 0, 0))
+LOOKS = Fraction(1, 50)  # of epsilon
+MOVED: Pair = ((0,) * 20 + (5, 0, 3, 0), (0,) * 20 + (4, 1, 3, 0))
 
 
 @pytest.fixture
-def no_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row of a block counts, however few there are."""
-    monkeypatch.setattr(public.ColumnLook, "least", property(lambda self: 0))
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heaps begin at the second row, large ones at the third."""
+    monkeypatch.setattr(module, "list_depths", lambda rate: (1, 2))
 
 
 def _look(mechanism: Any, counts: tuple[int, ...], noise: Any) -> Any:
-    """Both looks, and what they decide."""
+    """The look, and what it decides."""
     held = Histogram.dense(counts, contributions=mechanism.contributions)
-    column = module._Column.of(held, noise)
-    rounds, copies = mechanism._learn(column, noise)
-    return rounds.tolist(), mechanism._compare(column, rounds, copies, noise)
+    look = mechanism._look(module._Column.of(held, noise), noise)
+    return look.depths, look.split, look.prefers_tree
 
 
 def _release(mechanism: Any, counts: tuple[int, ...], noise: Any) -> Any:
@@ -353,47 +376,18 @@ def _most(mechanism: Any, run: Any, pairs: Any) -> Fraction:
     return max(coupled(partial(run, mechanism), one, other, ZeroNoise()) for one, other in pairs)
 
 
-def _decide(monkeypatch: pytest.MonkeyPatch, *, few: bool) -> None:
-    monkeypatch.setattr(public.ColumnLook, "few", property(lambda self: few))
+@pytest.mark.usefixtures("shallow")
+@pytest.mark.parametrize(("neighbors", "contributions"), [(ONE_SIDE, 1), (BOTH_SIDES, 1), (ONE_SIDE, 2)])
+def test_a_look_costs_its_part_on_all_small_columns(neighbors: Any, contributions: int) -> None:
+    """A row more is one more of one depth, whatever the cell holds; a row that changes is two."""
+    mechanism: Any = QuantileSelection(
+        size=4, epsilon=1, quantiles=3, neighbors=neighbors, contributions=contributions
+    )
 
-
-@pytest.mark.usefixtures("no_least")
-@pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
-def test_looks_cost_their_part_on_all_small_columns(
-    neighbors: Any, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A row is in one class of round values, and changes the rows of blocks by one; two rows by two."""
-    _decide(monkeypatch, few=few)
-    mechanism: Any = QuantileSelection(size=5, epsilon=1, quantiles=3, neighbors=neighbors)
-
-    loss = _most(mechanism, _look, _pairs(5, 3 if neighbors == ONE_SIDE else 2, neighbors))
-
-    assert loss == LOOKS if neighbors == ONE_SIDE else 0 < loss < LOOKS  # all are alike round here
-
-
-def test_looks_at_a_row_that_changes_use_up_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a round value to another, and from one of two equal heaps to the other."""
-    _decide(monkeypatch, few=False)
-    monkeypatch.setattr(public.ColumnLook, "least", property(lambda self: 0))
-    mechanism: Any = QuantileSelection(size=24, epsilon=1, quantiles=3, neighbors=BOTH_SIDES)
-
-    assert _most(mechanism, _look, [MOVED]) == LOOKS
-
-
-@pytest.mark.usefixtures("no_least")
-@pytest.mark.parametrize("few", [False, True])
-@pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
-def test_looks_of_a_person_with_two_rows_cost_their_part(
-    neighbors: Any, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two rows come, or change, at once."""
-    _decide(monkeypatch, few=few)
-    mechanism: Any = QuantileSelection(size=3, epsilon=1, quantiles=3, neighbors=neighbors, contributions=2)
-
-    loss = _most(mechanism, _look, _twice(neighbors))
-
-    assert loss == LOOKS if neighbors == ONE_SIDE else 0 < loss < LOOKS
+    pairs = _pairs(4, 4, neighbors) if contributions == 1 else _twice(ONE_SIDE)
+    if contributions == 2:
+        mechanism = QuantileSelection(size=3, epsilon=1, quantiles=3, contributions=2)
+    assert _most(mechanism, _look, pairs) == LOOKS
 
 
 CROWD = (300, 20, 500, 80, 10, 2, 150)
@@ -413,11 +407,11 @@ def _near_crowd(neighbors: Any) -> Iterator[Pair]:
 
 @pytest.mark.parametrize("interval", [False, True])
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
-def test_looks_and_a_tree_cost_epsilon_together(
+def test_a_look_and_a_tree_cost_epsilon_together(
     neighbors: Any, interval: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that is released of a crowd: looks, the total of the tree, and its counts."""
-    monkeypatch.setattr(public.ColumnLook, "prefers_tree", lambda *_: True)
+    """All that is released of a crowd: the look, the total of the tree, and its counts."""
+    monkeypatch.setattr(public.ColumnLook, "prefers_tree", property(lambda _: True))
     mechanism: Any = QuantileSelection(
         size=len(CROWD), epsilon=1, quantiles=3, neighbors=neighbors, interval=interval
     )
@@ -430,15 +424,16 @@ def test_looks_and_a_tree_cost_epsilon_together(
     assert released.spent == 1
 
 
+@pytest.mark.usefixtures("even_shares")
 @pytest.mark.parametrize("neighbors", [ONE_SIDE, BOTH_SIDES])
-def test_what_looks_leave_is_all_that_a_recursion_costs(
+def test_what_a_look_leaves_is_all_that_a_recursion_costs(
     neighbors: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever they saw: the laws of three quantiles lose what is left of epsilon at most."""
-    monkeypatch.setattr(module, "TAG_BITS", 0)
-    blind = np.zeros(0, np.int64), public.Copies(2, 0)
-    monkeypatch.setattr(QuantileSelection, "_learn", lambda *_: blind)
-    monkeypatch.setattr(QuantileSelection, "_compare", lambda *_: (0, False))
+    """Whatever it saw: the laws of three quantiles lose what is left of epsilon at most."""
+    monkeypatch.setattr(public.ColumnLook, "prefers_tree", property(lambda _: False))
+    monkeypatch.setattr(public.ColumnLook, "split", HALF)
+    blind = lambda self, *_: public.ColumnLook(2, (0, 0, 0), Fraction(50), self.levels, self.rates)  # noqa: E731
+    monkeypatch.setattr(QuantileSelection, "_look", blind)
     mechanism: Any = QuantileSelection(size=2, epsilon=1, quantiles=3, neighbors=neighbors)
 
     loss, _ = _worst(mechanism, _pairs(2, 2, neighbors))
@@ -454,36 +449,33 @@ def _breaks(mechanism: Any, run: Any, pairs: Any, most: Fraction) -> bool:
         return True
 
 
-@pytest.mark.usefixtures("no_least")
+@pytest.mark.usefixtures("shallow")
 def test_a_choice_by_the_true_number_of_rows_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of rows that decides is the noisy one that was released."""
-    mechanism: Any = QuantileSelection(size=5, epsilon=1, quantiles=3)
-    whole = module._Column.count_blocks
+    whole = module._Column.count_depths
 
-    def by_rows(self: Any, least: int, *, dense: bool) -> int:
-        _decide(monkeypatch, few=self.rows < 2)
-        return int(whole(self, least, dense=dense))
+    def by_rows(self: Any, edges: Any) -> Any:
+        monkeypatch.setattr(public.ColumnLook, "_few", property(lambda _: self.rows < 2))
+        return whole(self, edges)
 
-    monkeypatch.setattr(module._Column, "count_blocks", by_rows)
+    monkeypatch.setattr(module._Column, "count_depths", by_rows)
+    mechanism: Any = QuantileSelection(size=4, epsilon=1, quantiles=3)
 
-    assert _breaks(mechanism, _look, _pairs(5, 3, ONE_SIDE), LOOKS)
+    assert _breaks(mechanism, _look, _pairs(4, 3, ONE_SIDE), LOOKS)
 
 
-@pytest.mark.parametrize("name", ["look", "heap_look"])
-def test_a_look_that_forgets_the_change_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that changes is two rows, in each look."""
-    share = {"look": Fraction(1, 50), "heap_look": Fraction(1, 100)}[name]
-    monkeypatch.setattr(QuantileSelection, name, property(lambda self: share * self.epsilon))
-    monkeypatch.setattr(public.ColumnLook, "least", property(lambda self: 0))
-    _decide(monkeypatch, few=False)
+@pytest.mark.usefixtures("shallow")
+def test_a_look_that_forgets_the_change_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that changes is two rows."""
+    monkeypatch.setattr(QuantileSelection, "look", property(lambda self: LOOKS * self.epsilon))
     mechanism: Any = QuantileSelection(size=24, epsilon=1, quantiles=3, neighbors=BOTH_SIDES)
 
     assert _breaks(mechanism, _look, [MOVED], LOOKS)
 
 
 def test_a_look_that_is_not_accounted_for_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left for a tree is less by both looks."""
-    monkeypatch.setattr(public.ColumnLook, "prefers_tree", lambda *_: True)
+    """What is left for a tree is less by the look."""
+    monkeypatch.setattr(public.ColumnLook, "prefers_tree", property(lambda _: True))
     monkeypatch.setattr(QuantileSelection, "_chosen", property(lambda self: self.epsilon))
     mechanism: Any = QuantileSelection(size=len(CROWD), epsilon=1, quantiles=3)
 
@@ -491,13 +483,15 @@ def test_a_look_that_is_not_accounted_for_is_caught(monkeypatch: pytest.MonkeyPa
     assert _breaks(mechanism, _release, _near_crowd(ONE_SIDE), Fraction(1))
 
 
-@pytest.mark.usefixtures("no_least")
-def test_blocks_that_count_a_row_twice_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice the smaller of two neighbours are the rows that lie densely there, but move by two."""
-    _decide(monkeypatch, few=True)
-    whole = module._Column.count_blocks
-    doubled = lambda self, least, *, dense: 2 * whole(self, least, dense=dense)  # noqa: E731
-    monkeypatch.setattr(module._Column, "count_blocks", doubled)
-    mechanism: Any = QuantileSelection(size=5, epsilon=1, quantiles=3)
+@pytest.mark.usefixtures("shallow")
+def test_heaps_that_count_all_their_rows_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of cells with more than one row jump by two when a second one comes."""
 
-    assert _breaks(mechanism, _look, _pairs(5, 3, ONE_SIDE), LOOKS)
+    def whole_cells(self: Any, edges: Any) -> Any:
+        heaped = int(self.counts[self.counts > edges[0]].sum())
+        return np.array([self.rows - heaped, heaped, 0])
+
+    monkeypatch.setattr(module._Column, "count_depths", whole_cells)
+    mechanism: Any = QuantileSelection(size=4, epsilon=1, quantiles=3)
+
+    assert _breaks(mechanism, _look, _pairs(4, 3, ONE_SIDE), LOOKS)

@@ -1,4 +1,4 @@
-"""How quantiles are chosen: the plan of several, copies of round cells, and when a tree is better."""
+"""How quantiles are chosen: the plan of several, how far off they may be, and when a tree is better."""
 
 from __future__ import annotations
 
@@ -6,26 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-TAG_BITS: Final = 32
-"""Digits of the hidden place of a row in its cell. With 2^28 rows in one cell, 9 of them share a place with a
-probability below 2^-22; more digits would widen the bounds of ranks by ln 2 each."""
-
-MOST_ROWS_BITS: Final = 28
-"""Bounds of ranks of several quantiles hold for columns of at most 2^28 rows: beyond, places are shared."""
-
-_MOST_COPIES: Final = 2**14
-_CLEAR: Final = Fraction(707, 100)  # five standard deviations of Laplace noise, in multiples of its scale
-_LEAST_SHARE: Final = Fraction(1, 100)  # of all rows: the density of plain cells is not taken to be less
 _PARTS: Final = 1000  # cube roots are rounded to this part of one: shares stay short fractions
-
-IntArray: TypeAlias = NDArray[Any]
-
 
 # The plan of several quantiles: halves of halves, the middle one first.
 
@@ -77,21 +60,31 @@ def plan_levels(quantiles: Sequence[Fraction]) -> Levels:
     return tuple(map(tuple, levels))
 
 
-def trace_errors(levels: Levels, own: Iterable[Sequence[float]]) -> list[dict[int, float]]:
+def trace_errors(
+    levels: Levels, own: Iterable[Sequence[float]], cuts: Iterable[Sequence[float]]
+) -> list[dict[int, float]]:
     """For each quantile the error of every node that it stands on, times its weight in the answer.
 
-    A node is off by its own error, and in between by those of its ends. `own` has errors, level by level.
+    An answer is off by its own error, and in between by those of the cuts at its ends; a cut too. Errors of
+    answers (`own`) and of cuts come level by level.
     """
     number = sum(map(len, levels))
+    answers: dict[int, dict[int, float]] = {}
     traced: dict[int, dict[int, float]] = {-1: {}, number: {}}
-    for nodes, errors in zip(levels, own, strict=True):
-        for node, error in zip(nodes, errors, strict=True):
-            part, found = float(node.part), {node.number: error}
+    for nodes, errors, passed in zip(levels, own, cuts, strict=True):
+        for node, error, cut in zip(nodes, errors, passed, strict=True):
+            part, found = float(node.part), dict[int, float]()
             for end, weight in ((node.left, 1 - part), (node.right, part)):
                 for index, each in traced[end].items():
                     found[index] = found.get(index, 0.0) + weight * each
-            traced[node.number] = found
-    return [traced[index] for index in range(number)]
+            answers[node.number] = {**found, node.number: error}
+            traced[node.number] = {**found, node.number: cut}
+    return [answers[index] for index in range(number)]
+
+
+def list_parents(levels: Levels) -> frozenset[int]:
+    """The quantiles between which others are chosen later: their cuts must be known, not only their cells."""
+    return frozenset(end for nodes in levels for node in nodes for end in (node.left, node.right))
 
 
 def share_levels(levels: Levels) -> tuple[Fraction, ...]:
@@ -99,9 +92,8 @@ def share_levels(levels: Levels) -> tuple[Fraction, ...]:
 
     With errors a_l / e_l, the sum of a_l^2 / e_l^2 is least where e_l is as the cube root of a_l^2.
     """
-    traced = trace_errors(
-        levels, [[float(node.change) / node.part.denominator for node in nodes] for nodes in levels]
-    )
+    own = [[float(node.change) / node.part.denominator for node in nodes] for nodes in levels]
+    traced = trace_errors(levels, own, own)
     weights = [sum(each.get(node.number, 0.0) ** 2 for each in traced for node in nodes) for nodes in levels]
     roots = [max(1, round(_PARTS * weight ** (1 / 3))) for weight in weights]
     return tuple(Fraction(root, sum(roots)) for root in roots)
@@ -113,87 +105,26 @@ def predict_miss(levels: Levels, rates: Sequence[Fraction]) -> float:
         [float(2 * Fraction(node.change, node.part.denominator) / rate) for node in nodes]
         for nodes, rate in zip(levels, rates, strict=True)
     ]
-    traced = trace_errors(levels, own)
+    traced = trace_errors(levels, own, own)
     return sum(math.hypot(*each.values()) for each in traced) / len(traced)
 
 
-# Round cells: people write 50,000 and not 49,817.
+# Candidates: every cell, and some more than once.
+
+_FAVOURED: Final = 100
 
 
-@final
-@dataclass(frozen=True)
-class Copies:
-    """How often each cell counts as a candidate, by how round its value is.
+def weigh_favoured(cells: int) -> int:
+    """How often a favoured cell is a candidate, among so many: as a hundredth of them together.
 
-    A cell whose value divisors[k] is the last to divide counts copies[k] times. The value of a cell is its
-    number plus `offset`. Every divisor divides the next one.
-
-    >>> Copies(size=12, offset=0, divisors=(1, 5, 10), copies=(1, 2, 6)).total
-    23
+    Heaps are likelier at zero and at the ends of a column. Where a quantile was found, another may be, too.
     """
-
-    size: int
-    offset: int
-    divisors: tuple[int, ...] = (1,)
-    copies: tuple[int, ...] = (1,)
-
-    @property
-    def total(self) -> int:
-        """The copies of all cells."""
-        return int(self.before(self.size))
-
-    def before(self, cells: Any) -> Any:
-        """The copies of all cells before each of the cells; integers of any size in, the same out."""
-        found = cells * self.copies[0]
-        for (fewer, more), divisor in zip(pairwise(self.copies), self.divisors[1:], strict=True):
-            first = self.offset % divisor + divisor - 1
-            found = found + (more - fewer) * ((cells + first) // divisor - first // divisor)
-        return found
-
-    def cell(self, copy: int) -> int:
-        """The cell of a copy, by halving."""
-        low, high = 0, self.size - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.before(middle) <= copy else (low, middle - 1)
-        return low
-
-    def classes(self, cells: IntArray) -> NDArray[np.int64]:
-        """How round each cell is: the number of the last divisor that divides its value."""
-        found = np.zeros(len(cells), np.int64)
-        for number, divisor in enumerate(self.divisors[1:], 1):
-            found[(cells + self.offset % divisor) % divisor == 0] = number
-        return found
+    return max(1, cells // _FAVOURED)
 
 
-def list_divisors(size: int) -> tuple[int, ...]:
-    """1, 5, 10, 50, 100, ... up to a quarter of the cells.
-
-    >>> list_divisors(200)
-    (1, 5, 10, 50)
-    """
-    found = [1]
-    while 4 * found[-1] * (step := 5 if len(found) % 2 else 2) <= size:
-        found.append(found[-1] * step)
-    return tuple(found)
-
-
-def learn_copies(noisy: Sequence[int], scale: Fraction, size: int, offset: int) -> Copies:
-    """Copies from noisy counts of each class: its density over that of plain cells, where it is clear.
-
-    A class is clear if its count is five standard deviations above that of a smooth column. One that is not
-    counts as the class below it.
-    """
-    divisors, counts = list_divisors(size), [int(count) for count in noisy]
-    rows = max(sum(counts), 1)
-    each = [Fraction(1, divisor) for divisor in divisors]
-    cells = [*(a - b for a, b in pairwise(each)), each[-1]]
-    plain = max(Fraction(counts[0]), rows * _LEAST_SHARE) / cells[0]
-    copies = [1]
-    for count, share in zip(counts[1:], cells[1:], strict=True):
-        clear = count > plain * share + _CLEAR * scale
-        copies.append(max(1, min(_MOST_COPIES, round(count / (share * plain)))) if clear else copies[-1])
-    return Copies(size, offset, divisors, tuple(copies))
+def count_candidates(size: int) -> int:
+    """How many candidates a choice has at most: both ends and zero are favoured."""
+    return size + 3 * (weigh_favoured(size) - 1)
 
 
 # How far off: for any data.
@@ -209,98 +140,117 @@ def bound_rank(size: int, rate: Fraction, quantile: Fraction, beta: float) -> fl
     return (math.log(size) + math.log(1 / beta)) * float(2 * change / rate)
 
 
-def bound_ties(beta: float) -> float:
-    """Half of the rows that share a hidden place at most, except with probability beta.
+def bound_ranks(
+    size: int, rates: Sequence[Fraction], levels: Levels, split: Fraction, beta: float
+) -> list[float]:
+    """Rows that each of several quantiles misses its rank by at most, all of them but for beta.
 
-    j + 1 of n rows share one of 2^b places with probability at most n^(j+1) / (j+1)! / 2^(b j).
+    A choice misses its share as one quantile does, but for a third of its part of beta. A cut is off by as
+    much, by its noise but for the rest, and by rounding.
     """
-    shared = 1
-    while (MOST_ROWS_BITS * (shared + 1) - TAG_BITS * shared) * math.log(2) - math.lgamma(
-        shared + 2
-    ) > math.log(beta):
-        shared += 1
-    return shared / 2
+    number, parents = sum(map(len, levels)), list_parents(levels)
+    chance = math.log(3 * number / beta)
+    width = math.log(count_candidates(size)) + chance
+    own, cuts = list[list[float]](), list[list[float]]()
+    for nodes, rate in zip(levels, rates, strict=True):
+        own.append([])
+        cuts.append([])
+        for node in nodes:
+            choice, cut = divide_rate(node, rate, split, parents)
+            change = Fraction(node.change, node.part.denominator)
+            own[-1].append(width * float(2 * change / choice))
+            cuts[-1].append(own[-1][-1] + 1 + (chance * float(change / cut) if cut else 0.0))
+    return [sum(each.values()) for each in trace_errors(levels, own, cuts)]
 
 
-def bound_ranks(copies: Copies, rates: Sequence[Fraction], levels: Levels, beta: float) -> list[float]:
-    """Rows that each of several quantiles misses its rank by at most, all of them but for beta."""
-    number = sum(map(len, levels))
-    width = math.log(copies.total) + TAG_BITS * math.log(2) + math.log(2 * number / beta)
-    ties = bound_ties(beta / 2)
-    own = [
-        [ties + width * float(2 * Fraction(node.change, node.part.denominator) / rate) for node in nodes]
-        for nodes, rate in zip(levels, rates, strict=True)
-    ]
-    return [sum(each.values()) for each in trace_errors(levels, own)]
+def divide_rate(
+    node: Node, rate: Fraction, split: Fraction, parents: frozenset[int]
+) -> tuple[Fraction, Fraction]:
+    """The epsilon of the choice of a cell, and of the cut in it, where other quantiles need one."""
+    cut = rate * split if node.number in parents else Fraction(0)
+    return rate - cut, cut
 
 
 def bound_reaches(
-    quantiles: Sequence[Fraction], rates: Sequence[Fraction], copies: Copies, beta: float
+    quantiles: Sequence[Fraction], rates: Sequence[Fraction], size: int, split: Fraction, beta: float
 ) -> list[float]:
     """Rows by which each quantile misses its rank at most, except with probability beta."""
     if len(quantiles) == 1:
-        return [bound_rank(copies.size, rates[0], quantiles[0], beta)]
-    return bound_ranks(copies, rates, plan_levels(quantiles), beta)
+        return [bound_rank(size, rates[0], quantiles[0], beta)]
+    return bound_ranks(size, rates, plan_levels(quantiles), split, beta)
 
 
 # Choose them one by one, or read them off a tree?
 
-# Tuned on smooth, bimodal, heaped and spiked columns and two raw ones: benchmarks/README.md, quantiles alone.
-_ENOUGH: Final = 8_000  # rows times epsilon: with fewer a tree's model of smooth counts wins, for deciles
+# Tuned on the families of benchmarks/accuracy/wanted_families.py that are not held out.
+_ENOUGH: Final = 4_000  # rows times epsilon: with fewer a tree's model of smooth counts wins, for deciles
 _USUAL_MISS: Final = 5.4  # that of deciles at epsilon 1, for which the line above was measured
 _POWER: Final = 6  # of the miss: 4 to 99 quantiles cross over at 1,000 to 900,000
-_DENSE: Final = 10  # rows times epsilon in a block beside its largest cell: fewer are worth no choice by cell
-_HEAP: Final = 40  # rows times epsilon: a tree does not find smaller heaps
-_MANY_DENSE: Final = Fraction(1, 3)  # of all rows: then a cell holds as many rows as a choice misses
-_MANY_HEAPED: Final = Fraction(3, 10)  # of all rows: a tree finds such heaps, a choice takes gaps beside them
-_SURE: Final = 3  # scales of noise: more misses dense columns, less takes noise for them
+_MANY: Final = Fraction(1, 5)  # of all rows: so many in heaps are worth a choice by cell
+_SURE: Final = 3  # scales of noise: more misses heaps, less takes noise for them
+_NARROW: Final = 4096  # cells: among so many, heaps are found with less
 
-BLOCK: Final = 4
-"""Cells of a block, within which a cell is compared with its neighbours."""
+DEPTHS: Final = (10, 100)
+"""Rows times epsilon in a cell: those beyond the first are in a heap, beyond the second in a large one."""
+
+SPLITS: Final = (Fraction(1, 20), Fraction(1, 10), Fraction(1, 5), Fraction(1, 3))
+"""The part of a level that cuts heaps in two: without heaps, with few rows, else, and among few cells."""
+
+USUAL_SPLIT: Final = Fraction(1, 10)
+"""The same where nobody looked."""
+
+
+def list_depths(rate: Fraction) -> tuple[int, ...]:
+    """Rows of a cell after which the next depth begins."""
+    return tuple(math.ceil(depth / rate) for depth in DEPTHS)
 
 
 @final
 @dataclass(frozen=True)
 class ColumnLook:
-    """What was seen of a column before its quantiles were chosen, each number with noise.
+    """What was seen of a column before its quantiles were chosen, with noise of `scale`.
 
-    `rounds` are rows by how round they are, and `copies` what follows from them. `rates` is the epsilon of
-    each of the `levels`, for each row by which neighbours differ. All of that decides what is asked next, and
-    the answer to it whether a tree is better than a choice of each quantile.
+    `depths` counts each row by how many rows of its cell came before it: few, some, or many. `rates` is the
+    epsilon of each of the `levels`, for each row by which neighbours differ.
     """
 
-    rounds: tuple[int, ...]
-    copies: Copies
+    size: int
+    depths: tuple[int, ...]
+    scale: Fraction
     levels: Levels
     rates: tuple[Fraction, ...]
 
     @property
-    def few(self) -> bool:
-        """Whether there are few rows: a tree is better then, unless most of them lie densely."""
-        miss = predict_miss(self.levels, self.rates) * float(self._rate)
-        return self._rows * self._rate < _ENOUGH * (miss / _USUAL_MISS) ** _POWER
+    def prefers_tree(self) -> bool:
+        """Whether rows are few, and do not lie in heaps that a choice finds and a tree does not.
 
-    @property
-    def least(self) -> int:
-        """Rows of a block that do not count: of dense ones if rows are few, of heaps else."""
-        return math.ceil((_DENSE if self.few else _HEAP) / self._rate)
-
-    def prefers_tree(self, blocks: int, scale: Fraction) -> bool:
-        """Whether a tree is better, from the noisy number of rows that lie densely, or in heaps.
-
-        Heaps on round values are no reason: their cells have copies.
+        A tree finds large heaps, wherever they lie; among few cells a choice finds them, too.
         """
-        counts = zip(self.rounds, self.copies.copies, strict=True)
-        rounded = sum(max(0, count) for count, copies in counts if copies > 1)
-        if self.few:
-            dense = blocks >= max(_SURE * scale, _MANY_DENSE * self._rows)
-            return not dense and rounded < _MANY_HEAPED * self._rows
-        return blocks - rounded >= _MANY_HEAPED * self._rows
+        found = self._narrow or 2 * self.depths[2] <= self.depths[1]
+        return self._few and not (self.heaped and found)
 
     @property
-    def _rate(self) -> Fraction:
-        return sum(self.rates, Fraction(0))
+    def split(self) -> Fraction:
+        """The part of each level that cuts heaps."""
+        if not self.heaped:
+            return SPLITS[0]
+        return SPLITS[3] if self._narrow else SPLITS[1 if self._few else 2]
 
     @property
     def _rows(self) -> int:
-        return max(1, sum(self.rounds))
+        return max(1, sum(self.depths))
+
+    @property
+    def _narrow(self) -> bool:
+        return self.size <= _NARROW
+
+    @property
+    def _few(self) -> bool:
+        rate = sum(self.rates, Fraction(0))
+        miss = predict_miss(self.levels, self.rates) * float(rate)
+        return self._rows * rate < _ENOUGH * (miss / _USUAL_MISS) ** _POWER
+
+    @property
+    def heaped(self) -> bool:
+        """Whether many rows clearly lie in heaps, large or not."""
+        return self.depths[1] + max(0, self.depths[2]) >= max(_SURE * self.scale, _MANY * self._rows)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self, TypeAlias, final
 
 import numpy as np
 
-from partita.arrays import UInts
+from partita.arrays import Ints, UInts
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed
@@ -19,18 +19,19 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability, rational
 from partita.public.axis.base import AxisRelease, Parts, PartsReader, Term
 from partita.public.axis.quantile_plan import (
-    Copies,
-    IntArray,
+    DEPTHS,
+    USUAL_SPLIT,
+    ColumnLook,
     Levels,
     bound_reaches,
-    learn_copies,
-    list_divisors,
+    divide_rate,
+    list_parents,
     plan_levels,
 )
 from partita.public.axis.spending_tree import SpendingTreeRelease
 from partita.public.axis.tents import PartitionTentsRelease
 from partita.public.axis.tree_solver import UNITS
-from partita.public.base import LARGEST_NUMBER, ReleaseKind, damaged, figure, noise_scale, view_card
+from partita.public.base import ReleaseKind, damaged, figure, noise_scale, view_card
 from partita.public.questions import MOST_QUANTILES
 from partita.public.results import bound_quantile_cells, find_least_cells
 
@@ -53,11 +54,10 @@ _TREE: Final = "tree_"
 class QuantileRelease(ReleaseKind):
     """The cells of some quantiles, each chosen by permute-and-flip, or all read off a tree.
 
-    `rates` is the epsilon of each level for each row by which neighbours differ, `look` that of the noisy
-    counts `rounds` of round cells, and `side` that of the two ends of each value interval, if there are any.
-    `heap_look` is that of `heaps`, the noisy number of rows that lie densely, or in heaps. If there is a
-    `tree`, the quantiles are those of its counts, and `rates` is the epsilon of the tree alone.
-    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    `rates` is the epsilon of each level for each row by which neighbours differ, `look` that of `depths`,
+    noisy numbers of rows in heaps and outside, and `side` that of the two ends of each value interval, if
+    there are any. If there is a `tree`, the quantiles are those of its counts, and `rates` is the epsilon of
+    the tree alone. `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
 
     kind: ClassVar[str] = "quantiles"
@@ -70,9 +70,7 @@ class QuantileRelease(ReleaseKind):
     cells: UInts
     rates: tuple[Fraction, ...]
     look: Fraction | None = None
-    rounds: IntArray
-    heap_look: Fraction | None = None
-    heaps: int = 0
+    depths: Ints
     side: Fraction | None = None
     ends: UInts
     tree: Tree | None = None
@@ -84,17 +82,23 @@ class QuantileRelease(ReleaseKind):
         return plan_levels(self.quantiles)
 
     @cached_property
-    def copies(self) -> Copies:
-        """How often each cell was a candidate."""
+    def seen(self) -> ColumnLook | None:
+        """What the look saw."""
         if self.look is None:
-            return Copies(self.size, self.offset)
-        return learn_copies(self.rounds.tolist(), 1 / self.look, self.size, self.offset)
+            return None
+        depths = tuple(int(each) for each in self.depths)
+        return ColumnLook(self.size, depths, 1 / self.look, self.levels, self.rates)
+
+    @property
+    def split(self) -> Fraction:
+        """The part of each level that cut heaps in two."""
+        return USUAL_SPLIT if self.seen is None else self.seen.split
 
     def reach(self, index: int, beta: float) -> float:
         """Rows that a quantile misses its rank by at most, but for probability beta, whatever the data."""
         chance = float(check_probability(beta))
         if self.tree is None:
-            return bound_reaches(self.quantiles, self.rates, self.copies, chance)[index]
+            return bound_reaches(self.quantiles, self.rates, self.size, self.split, chance)[index]
         return bound_read(self.tree, int(self.cells[index]), float(self.quantiles[index]), chance)
 
     @property
@@ -113,13 +117,13 @@ class QuantileRelease(ReleaseKind):
 
     @property
     def story(self) -> str:
-        """What was learned of round values and of heaps, and what followed."""
+        """What was learned of heaps, and what followed."""
         if self.tree is not None:
-            why = "" if self.look is None else ", as rows are few or lie in heaps at odd values"
+            why = "" if self.look is None else ", as rows are few"
             return f"Quantiles were read off counts of ranges{why}. {self.tree.story}"
-        pairs = zip(self.copies.divisors, self.copies.copies, strict=True)
-        heaps = [f"{copies} times for multiples of {divisor}" for divisor, copies in pairs if copies > 1]
-        return f"Round values were likelier candidates: {', '.join(heaps)}." if heaps else ""
+        if self.seen is None or not self.seen.heaped:
+            return ""
+        return f"Many rows lie in heaps: {self.split} of each level divided them."
 
     @property
     def spent(self) -> Fraction:
@@ -128,8 +132,7 @@ class QuantileRelease(ReleaseKind):
         if promise is None:
             return Fraction(0)
         changed = rows_changed(promise.neighbors, promise.contributions)
-        looks = (self.look or Fraction(0)) + (self.heap_look or Fraction(0))
-        beside = looks + len(self.quantiles) * (self.side or Fraction(0))
+        beside = (self.look or Fraction(0)) + len(self.quantiles) * (self.side or Fraction(0))
         if len(self.quantiles) == 1 and self.tree is None and promise.neighbors == CHANGE_ONE:
             (node,) = self.levels[0]
             moved = Fraction(node.part.denominator, node.change) * promise.contributions
@@ -146,9 +149,7 @@ class QuantileRelease(ReleaseKind):
             "look": None if self.look is None else str(self.look),
             "side": None if self.side is None else str(self.side),
         }
-        series = {"cells": self.cells, "rounds": self.rounds, "ends": self.ends}
-        if self.heap_look is not None:
-            facts |= {"heap_look": str(self.heap_look), "heaps": self.heaps}
+        series = {"cells": self.cells, "depths": self.depths, "ends": self.ends}
         if self.tree is not None:
             inner = self.tree.parts()
             facts["tree"] = {"kind": self.tree.kind, **inner.facts}
@@ -161,14 +162,12 @@ class QuantileRelease(ReleaseKind):
         own, tree = _take_tree(parts)
         reader = PartsReader(own)
         facts = ("size", "offset", "quantiles", "rates", "look", "side")
-        asked = ("heap_look", "heaps") if "heap_look" in own.facts else ()
-        reader.expect(facts=(*facts, *asked), series=("cells", "rounds", "ends"))
+        reader.expect(facts=facts, series=("cells", "depths", "ends"))
         size = reader.integer("size", low=1, high=LARGEST_SIZE)
         offset, quantiles = reader.rational("offset"), reader.rationals("quantiles", most=MOST_QUANTILES)
         rates = reader.rationals("rates", most=MOST_QUANTILES)
         look, side = (reader.optional(name, reader.rational) for name in ("look", "side"))
-        heap_look = reader.rational("heap_look") if asked else None
-        _check_plan(size, offset, quantiles, rates, (look, heap_look, side), tree)
+        _check_plan(size, offset, quantiles, rates, (look, side), tree)
         return cls(
             size=size,
             offset=int(offset),
@@ -176,9 +175,7 @@ class QuantileRelease(ReleaseKind):
             cells=_read_cells(reader, "cells", size, len(quantiles)),
             rates=rates,
             look=look,
-            rounds=reader.noisy("rounds", count=0 if look is None else len(list_divisors(size))),
-            heap_look=heap_look,
-            heaps=reader.integer("heaps", low=-LARGEST_NUMBER, high=LARGEST_NUMBER) if asked else 0,
+            depths=reader.noisy("depths", count=0 if look is None else len(DEPTHS) + 1),
             side=side,
             ends=_read_cells(reader, "ends", size, 0 if side is None else 2 * len(quantiles)),
             tree=tree,
@@ -249,8 +246,8 @@ def _check_plan(
         raise damaged("quantiles", "must ascend between 0 and 1")
     if offset.denominator != 1 or abs(offset) > 2**127:
         raise damaged("offset", "must be an integer")
-    look, heap_look, side = beside
-    if (look is not None and len(quantiles) < 2) or (look is None and heap_look is not None):
+    look, side = beside
+    if look is not None and len(quantiles) < 2:
         raise damaged("look", "must be left out where nothing is learned")
     levels = plan_levels(quantiles)
     if len(rates) != (len(levels) if tree is None else 1):
@@ -263,9 +260,10 @@ def _check_plan(
         if not alone or _find_rate(tree) > rates[0]:
             raise damaged("tree", "must be of the same cells, and cost no more than it says")
         return
+    parents = list_parents(levels)
     for nodes, rate in zip(levels, rates, strict=True):
         for node in nodes:
-            noise_scale(2 * node.change / rate, "rates")
+            noise_scale(2 * node.change / divide_rate(node, rate, USUAL_SPLIT, parents)[0], "rates")
 
 
 def _find_rate(tree: Tree) -> Fraction:

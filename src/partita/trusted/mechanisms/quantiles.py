@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
@@ -16,17 +18,20 @@ from partita.errors import check_bool
 from partita.guarantee import CHANGE_ONE
 from partita.numbers import Converted, freeze, frozen, integer, parameter
 from partita.public.axis.quantile_plan import (
-    BLOCK,
-    TAG_BITS,
+    DEPTHS,
+    SPLITS,
+    USUAL_SPLIT,
     ColumnLook,
-    Copies,
     Levels,
+    Node,
     bound_reaches,
-    learn_copies,
-    list_divisors,
+    divide_rate,
+    list_depths,
+    list_parents,
     plan_levels,
     predict_miss,
     share_levels,
+    weigh_favoured,
 )
 from partita.public.axis.quantiles import (
     CONFIDENCE,
@@ -41,14 +46,10 @@ from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
 
 _LOOK: Final = Fraction(1, 50)
-"""Of epsilon, for how round values are: more would widen all answers, less would miss heaps. With a fiftieth
-heaps on round values are found from about 2,000 rows times epsilon on."""
+"""Of epsilon, for how many rows there are and whether they lie in heaps: more would widen all answers, with
+less a fifth of 1,000 rows times epsilon would be hidden by noise."""
 
-_HEAP_LOOK: Final = Fraction(1, 100)
-"""Of epsilon, for rows that lie densely or in heaps: more would widen all answers, with less noise decides
-more often. At 1,000 rows times epsilon it hides about one dense column in six."""
-
-_FEWEST_LEARNED: Final = 3  # quantiles from which on looks are worth their part of epsilon
+_FEWEST_LEARNED: Final = 3  # quantiles from which on a look is worth its part of epsilon
 _INTERVALS: Final = Fraction(
     2, 5
 )  # of epsilon, for value intervals; the value of the first prototype, not tuned
@@ -61,15 +62,15 @@ class QuantileSelection(Mechanism):
     """Publish one quantile or several of one column, and nothing else; size up to 2^64.
 
     `quantiles` are shares between 0 and 1, or a number m of evenly spaced ones. `offset` is the value of the
-    first cell, by which round values are told: 50,000 is rounder than 49,817. From three quantiles on noisy
-    looks decide whether each is chosen, or all are read off `Intervals`. `interval` buys an interval of
-    values around each quantile: of one or two for 2/5 of epsilon, of more by `Intervals`, which has them.
+    first cell: zero is a likely place of a heap. From three quantiles on a noisy look decides whether each is
+    chosen, or all are read off `Intervals`. `interval` buys an interval of values around each quantile: of
+    one or two for 2/5 of epsilon, of more by `Intervals`, which has them.
     Time tells the number of distinct values, and nothing else that is not released.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [MS20], [KSS22]
     Error:     2 max(q, 1-q) (ln size + ln 1/beta) / epsilon rows; O(log^2 m log size / epsilon) for m, or
                what a tree has, measured.
-    Proof:     docs/proofs/quantiles.md (unclipped scores, exact draws, tags, learned copies, looks)
+    Proof:     docs/proofs/quantiles.md (unclipped scores, exact draws, cuts of heaps, a look)
 
     >>> median = QuantileSelection(size=10**6, epsilon=1)
     >>> median.quantiles, median.rates
@@ -94,10 +95,15 @@ class QuantileSelection(Mechanism):
         )
 
     def _check(self) -> None:
+        parents = list_parents(self.levels)
         for nodes, rate in zip(self.levels, self.rates, strict=True):
             for node in nodes:
-                check_scale(2 * node.change / rate, self.epsilon)
-        for beside in (self.look, self.heap_look, self.side):
+                for split in self._splits:
+                    choice, cut = divide_rate(node, rate, split, parents)
+                    check_scale(2 * node.change / choice, self.epsilon)
+                    if cut:
+                        check_scale(node.change / cut, self.epsilon)
+        for beside in (self.look, self.side):
             if beside is not None:
                 check_scale(2 / beside, self.epsilon)
         if self._learns:
@@ -110,13 +116,8 @@ class QuantileSelection(Mechanism):
 
     @property
     def look(self) -> Fraction | None:
-        """Epsilon of the look at round values, for each row by which neighbours differ; None for no look."""
+        """Epsilon of the look at heaps, for each row by which neighbours differ; None for no look."""
         return _LOOK * self.epsilon / self.rows_changed if self._looks else None
-
-    @property
-    def heap_look(self) -> Fraction | None:
-        """Epsilon of the look at rows that lie densely or in heaps, for each such row; None for no look."""
-        return _HEAP_LOOK * self.epsilon / self.rows_changed if self._looks else None
 
     @property
     def side(self) -> Fraction | None:
@@ -149,14 +150,14 @@ class QuantileSelection(Mechanism):
 
     @property
     def _looks(self) -> bool:
-        """Whether looks decide that; with intervals it is better in any case."""
+        """Whether a look decides that; with intervals it is better in any case."""
         return self._learns and not self.interval
 
     @property
     def _chosen(self) -> Fraction:
         """The part of epsilon that finds the quantiles themselves."""
         if self._looks:
-            return (1 - _LOOK - _HEAP_LOOK) * self.epsilon
+            return (1 - _LOOK) * self.epsilon
         return (1 - _INTERVALS) * self.epsilon if self.side is not None else self.epsilon
 
     def predicted_error(self, rows: int) -> float:
@@ -166,27 +167,34 @@ class QuantileSelection(Mechanism):
     def bound_ranks(self, beta: float) -> list[float]:
         """Rows that each quantile misses its rank by at most, except with probability beta.
 
-        Of several quantiles that is before anything is known of round values, and if no tree is better.
+        Of several quantiles that is before anything is known of heaps, and if no tree is better.
         """
-        return bound_reaches(self.quantiles, self.rates, Copies(self.size, self.offset), beta)
+        reaches = (
+            bound_reaches(self.quantiles, self.rates, self.size, split, beta) for split in self._splits
+        )
+        return list(map(max, zip(*reaches, strict=True)))
+
+    @property
+    def _splits(self) -> tuple[Fraction, ...]:
+        """The parts of a level that may cut heaps."""
+        return SPLITS if self._looks else (USUAL_SPLIT,)
 
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds; those of a tree are included where there may be one."""
-        learned = 1 + len(list_divisors(self.size)) if self._looks else 0
+        looked = len(DEPTHS) + 1 if self._looks else 0
         counted = self.tree.predicted_numbers(rows) if self._learns else 0
-        return len(self.quantiles) * (1 if self.side is None else 3) + learned + counted
+        return len(self.quantiles) * (1 if self.side is None else 3) + looked + counted
 
     def release(self, data: AxisCounts, *, noise: Noise = SYSTEM) -> QuantileRelease:
         """Look; then choose each quantile, the middle one first, and ends of intervals, or grow a tree."""
         counts = check_fits(data, self.size, self.contributions)
         column = _Column.of(counts, noise)
         session = noise.session()
-        rounds, copies = self._learn(column, session)
-        heaps, better = self._compare(column, rounds, copies, session)
+        look = self._look(column, session)
+        better = self._learns if look is None else look.prefers_tree
         tree = self.tree.release(counts, noise=PartNoise(session)) if better else None
-        cells = (
-            self._choose(column, copies, session) if tree is None else read_quantiles(tree, self.quantiles)
-        )
+        split = USUAL_SPLIT if look is None else look.split
+        cells = self._choose(column, split, session) if tree is None else read_quantiles(tree, self.quantiles)
         return QuantileRelease(
             size=self.size,
             offset=self.offset,
@@ -194,39 +202,25 @@ class QuantileSelection(Mechanism):
             cells=np.array(cells, np.uint64),
             rates=self.rates if tree is None else (self._chosen / self.rows_changed,),
             look=self.look,
-            rounds=rounds,
-            heap_look=self.heap_look,
-            heaps=heaps,
+            depths=np.array([] if look is None else look.depths, np.int64),
             side=self.side,
-            ends=np.array(self._find_ends(column, list(cells), copies, session), np.uint64),
+            ends=np.array(self._find_ends(column, list(cells), session), np.uint64),
             tree=tree,
             guarantee=self.guarantee if session.secure else None,
         )
 
-    def _learn(self, column: _Column, noise: Noise) -> tuple[NDArray[Any], Copies]:
-        """Noisy counts of rows by how round they are, and the copies of cells that follow."""
+    def _look(self, column: _Column, noise: Noise) -> ColumnLook | None:
+        """Noisy numbers of rows by how many rows of their cell come before them; each row is in one."""
         if self.look is None:
-            return np.zeros(0, np.int64), Copies(self.size, self.offset)
-        plain = Copies(self.size, self.offset, list_divisors(self.size), (1,) * len(list_divisors(self.size)))
-        counts = np.zeros(len(plain.divisors), np.int64)
-        np.add.at(counts, plain.classes(column.cells), column.counts)
-        rounds = noise.add(counts, 1 / self.look)
-        return rounds, learn_copies(rounds.tolist(), 1 / self.look, self.size, self.offset)
+            return None
+        edges = list_depths(self._chosen / self.rows_changed)
+        noisy = noise.add(column.count_depths(edges), 1 / self.look)
+        return ColumnLook(self.size, tuple(noisy.tolist()), 1 / self.look, self.levels, self.rates)
 
-    def _compare(
-        self, column: _Column, rounds: NDArray[Any], copies: Copies, noise: Noise
-    ) -> tuple[int, bool]:
-        """The noisy number of rows that lie densely, or in heaps, and whether a tree is better."""
-        if self.heap_look is None:
-            return 0, self._learns
-        look = ColumnLook(tuple(rounds.tolist()), copies, self.levels, self.rates)
-        heaps = int(noise.add(column.count_blocks(look.least, dense=look.few), 1 / self.heap_look))
-        return heaps, look.prefers_tree(heaps, 1 / self.heap_look)
-
-    def _choose(self, column: _Column, copies: Copies, noise: Noise) -> list[int]:
+    def _choose(self, column: _Column, split: Fraction, noise: Noise) -> list[int]:
         if len(self.quantiles) == 1:
             return [self._choose_one(column, noise)]
-        return self._choose_several(_Places.of(column, copies, noise), copies, noise)
+        return self._choose_several(column, split, noise)
 
     def _choose_one(self, column: _Column, noise: Noise) -> int:
         """Over cells: score -max(q below - p rows, p rows - q up to it), for a share p/q; never clipped."""
@@ -236,21 +230,22 @@ class QuantileSelection(Mechanism):
         scores = -np.maximum(q * runs.below - p * column.rows, p * column.rows - q * runs.upto)
         return noise.permute_and_flip(scores, runs.lengths, 2 * node.change / self.rates[0])
 
-    def _choose_several(self, places: _Places, copies: Copies, noise: Noise) -> list[int]:
-        """Over places between those chosen before: score -|h rows up to it - g rows|, for a part g/h."""
-        cuts = {-1: _Cut(0, 0), len(self.quantiles): _Cut(places.end, len(places.rows))}
+    def _choose_several(self, column: _Column, split: Fraction, noise: Noise) -> list[int]:
+        """Level by level, among the cells between those chosen before; each then cuts the rows in two."""
+        parents, favoured = list_parents(self.levels), (-self.offset,)
+        cuts = {-1: _Cut(0, 0), len(self.quantiles): _Cut(self.size - 1, column.rows)}
         for nodes, rate in zip(self.levels, self.rates, strict=True):
             for node in nodes:
-                cuts[node.number] = places.cut(
-                    cuts[node.left], cuts[node.right], node.part, 2 * node.change / rate, noise
-                )
-        return [copies.cell(max(0, cuts[i].place - 1) >> TAG_BITS) for i in range(len(self.quantiles))]
+                between = column.between(cuts[node.left], cuts[node.right], favoured)
+                choice, cut = divide_rate(node, rate, split, parents)
+                cuts[node.number] = between.choose(node, choice, cut, noise)
+        return [cuts[index].cell for index in range(len(self.quantiles))]
 
-    def _find_ends(self, column: _Column, cells: list[int], copies: Copies, noise: Noise) -> list[int]:
+    def _find_ends(self, column: _Column, cells: list[int], noise: Noise) -> list[int]:
         """Two cells around each quantile between which the true one lies with `CONFIDENCE`."""
         if self.side is None:
             return []
-        ranks = self.end_ranks(copies)
+        ranks = self.end_ranks()
         found = []
         for cell, rank in zip(cells, ranks, strict=True):
             below, above = column.sides(cell)
@@ -258,10 +253,10 @@ class QuantileSelection(Mechanism):
             found.append(cell + self._find_end(above, self.size - 1 - cell, rank, noise))
         return found
 
-    def end_ranks(self, copies: Copies) -> list[int]:
+    def end_ranks(self) -> list[int]:
         """How many rows there should be between each quantile and an end of its interval: public."""
         beta = float(1 - CONFIDENCE)
-        own = bound_reaches(self.quantiles, self.rates, copies, beta / 2)
+        own = self.bound_ranks(beta / 2)
         beside = (math.log(self.size) + math.log(4 / beta)) * float(2 / (self.side or 1))
         return [math.ceil(each) + math.ceil(beside) + 1 for each in own]
 
@@ -301,19 +296,30 @@ class _Column:
         """The number of rows."""
         return int(self.counts.sum())
 
-    def count_blocks(self, least: int, *, dense: bool) -> int:
-        """Rows beside the largest cell of a block, or by which it exceeds them, beyond `least`: a sum.
+    def count_depths(self, edges: Sequence[int]) -> Ints:
+        """How many rows have fewer rows of their cell before them than the first edge, the next, or more.
 
-        A row changes that by one at most: it adds to the largest cell of its block, or to the others.
+        Where a cell has one row more, one of these numbers is larger by one, whichever row comes first.
         """
-        if not self.counts.size:
-            return 0
-        blocks = self.cells // BLOCK
-        starts = np.flatnonzero(np.concatenate([[True], blocks[1:] != blocks[:-1]]))
-        largest = np.maximum.reduceat(self.counts, starts)
-        others = np.add.reduceat(self.counts, starts) - largest
-        rows = others if dense else largest - others
-        return int(np.maximum(rows - least, 0).sum())
+        upto = [int(np.minimum(self.counts, edge).sum()) for edge in edges]
+        return np.array([after - before for before, after in pairwise([0, *upto, self.rows])], np.int64)
+
+    def between(self, low: _Cut, high: _Cut, favoured: Sequence[int]) -> _Between:
+        """The cells from one cut to another, with the rows between them."""
+        first = np.searchsorted(self.cells, low.cell)
+        stop = np.searchsorted(self.cells, high.cell, "right")
+        own, upto = self.cells[first:stop], self._upto[first : stop + 1]
+        rows = np.diff(np.clip(upto, low.rows, high.rows))
+        likely = sorted({low.cell, high.cell, *(c for c in favoured if low.cell <= c <= high.cell)})
+        absent = [cell for cell in likely if cell not in own[np.searchsorted(own, cell) :][:1]]
+        places = np.searchsorted(own, absent)
+        cells = np.insert(own, places, absent) - low.cell
+        column = _Column(cells, np.insert(rows, places, 0))
+        return _Between(low, high, column, tuple(cell - low.cell for cell in likely))
+
+    @cached_property
+    def _upto(self) -> Ints:
+        return np.concatenate([[0], np.cumsum(self.counts)])
 
     def sides(self, cell: int) -> tuple[_Column, _Column]:
         """Rows below a cell and above it, by how many cells lie between; those in it are in neither."""
@@ -341,6 +347,7 @@ def _list_pairs(data: Histogram, shard: range, noise: Noise) -> UInts:
 class _Runs:
     """Runs of cells with the same numbers of rows below and up to them: cells with rows, and gaps between."""
 
+    starts: NDArray[Any]
     lengths: NDArray[Any]
     below: NDArray[Any]
     upto: NDArray[Any]
@@ -353,55 +360,61 @@ class _Runs:
         edges = np.empty(held + 2, column.cells.dtype)
         edges[0], edges[1:-1], edges[-1] = -1, column.cells, size
         lengths[::2] = edges[1:] - edges[:-1] - 1
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         upto = np.concatenate([[0], np.cumsum(column.counts)]).astype(np.int64 if largest < _FITS else object)
         twice, there = np.repeat(upto, 2), lengths > 0
-        return _Runs(lengths[there], twice[:-1][there], twice[1:][there])
+        return _Runs(starts[there], lengths[there], twice[:-1][there], twice[1:][there])
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A place that was chosen, one beyond it, and how many rows lie before that."""
+    """A cell that was chosen, and how many rows count as lying before the cut that goes through it."""
 
-    place: int
+    cell: int
     rows: int
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Every row at a hidden place among 0, ..., end-1, in order: a copy of its cell is 2^32 places wide.
+class _Between:
+    """Cells from one cut to another, by how far they are from the first, and the rows between both cuts.
 
-    So rows of one cell can be divided, and no quantile takes a whole heap.
+    Of a heap at a cut only those rows are in it that lie on its side. `favoured` cells are among those of
+    the column even if they have no rows: which cells those are is public.
     """
 
-    rows: NDArray[Any]
-    end: int
+    low: _Cut
+    high: _Cut
+    column: _Column
+    favoured: tuple[int, ...]
 
-    @staticmethod
-    def of(column: _Column, copies: Copies, noise: Noise) -> _Places:
-        """A fresh place for each row, uniform in its cell, and in no other cell: it is never released."""
-        end = copies.total << TAG_BITS
-        wide = column.cells.astype(np.int64 if end < _FITS else object)
-        first, behind = copies.before(wide), copies.before(wide + 1)
-        firsts, widths = np.repeat(first, column.counts), np.repeat(behind - first, column.counts)
-        rows = firsts << TAG_BITS
-        for width in sorted(set((behind - first).tolist())):
-            alike = np.flatnonzero(widths == width)
-            rows[alike] += noise.integers_below(width << TAG_BITS, alike.size)
-        rows.sort()
-        return _Places(rows, end)
+    def choose(self, node: Node, choice: Fraction, cut: Fraction, noise: Noise) -> _Cut:
+        """The cell with score -max(h below - g rows, g rows - h up to it), for a part g/h, and a cut in it.
 
-    def cut(self, low: _Cut, high: _Cut, part: Fraction, scale: Fraction, noise: Noise) -> _Cut:
-        """Behind the place, between two cuts, up to which about this part of the rows between them lies."""
-        if low.place == high.place:
-            return low
-        g, h = part.as_integer_ratio()
-        between = self.rows[low.rows : high.rows]
-        number = len(between)
-        edges = np.empty(number + 2, self.rows.dtype)
-        edges[0], edges[1:-1], edges[-1] = low.place, between, high.place
-        lengths = np.diff(edges)
-        upto = np.arange(number + 1).astype(np.int64 if h * number < _FITS else object)
-        scores = -np.abs(h * upto - g * number)
-        there = lengths > 0
-        place = low.place + noise.permute_and_flip(scores[there], lengths[there], scale)
-        return _Cut(place + 1, low.rows + int(np.searchsorted(between, place, side="right")))
+        The cut leaves to the lower side as many rows of the cell as bring it to its part, with noise.
+        """
+        g, h = node.part.as_integer_ratio()
+        rows, size = self.column.rows, self.high.cell - self.low.cell + 1
+        runs = _Runs.of(self.column, size, largest=h * rows)
+        scores = -np.maximum(h * runs.below - g * rows, g * rows - h * runs.upto)
+        weights = self._weigh(runs, size)
+        place = noise.permute_and_flip(scores, weights, 2 * node.change / choice)
+        run, rest = _find_run(weights, place)
+        cell = int(runs.starts[run]) + (rest if weights[run] == runs.lengths[run] else 0)
+        below, inside = int(runs.below[run]), int(runs.upto[run] - runs.below[run])
+        if cut:
+            lower = int(noise.add([g * rows - h * below], node.change / cut)[0]) // h
+            below += min(max(lower, 0), inside)
+        return _Cut(self.low.cell + cell, self.low.rows + below)
+
+    def _weigh(self, runs: _Runs, size: int) -> NDArray[Any]:
+        """How many candidates each run has: its cells, but more for a favoured one."""
+        weights = runs.lengths.copy()
+        weights[np.searchsorted(runs.starts, self.favoured)] = weigh_favoured(size)
+        return weights
+
+
+def _find_run(lengths: NDArray[Any], place: int) -> tuple[int, int]:
+    """The run in which a candidate is, and how many of the run come before it."""
+    behind = np.cumsum(lengths)
+    run = int(np.searchsorted(behind, place, "right"))
+    return run, place - (int(behind[run - 1]) if run else 0)
