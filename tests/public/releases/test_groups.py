@@ -168,7 +168,9 @@ def test_weekdays_together_with_another_column(together: Publish) -> None:
 
     groups = release.group(pt.weekday("day"), "town").count()
 
-    truth = Counter((f"{day:%A}", town) for day, town in zip(rows, towns, strict=True))
+    truth: Counter[tuple[object, ...]] = Counter(
+        (f"{day:%A}", town) for day, town in zip(rows, towns, strict=True)
+    )
     assert groups["Sunday", "Bari"].value == truth["Sunday", "Bari"]
     assert [names[:2] for names in groups.entries][:2] == [("Monday", "Rome"), ("Monday", "Bari")]
     for names, value in zip(groups.entries, groups.values, strict=True):
@@ -196,8 +198,10 @@ def test_two_keys_of_one_column_meet(visits: Release) -> None:
         ("Monday", "2013-Q4"),
         ("Tuesday", "2013-Q1"),
     ]
-    truth = Counter((f"{seen:%A}", f"{seen.year}-Q{(seen.month + 2) // 3}") for seen in SEEN)
-    assert groups.values.tolist() == pytest.approx([truth[names] for names in groups.entries])  # type: ignore[union-attr]
+    truth: Counter[tuple[object, ...]] = Counter(
+        (f"{seen:%A}", f"{seen.year}-Q{(seen.month + 2) // 3}") for seen in SEEN
+    )
+    assert groups.values.tolist() == pytest.approx([truth[names] for names in groups.entries])
     assert len(never) == 12
 
 
