@@ -201,7 +201,7 @@ def test_two_keys_of_one_column_meet(visits: Release) -> None:
     truth: Counter[tuple[object, ...]] = Counter(
         (f"{seen:%A}", f"{seen.year}-Q{(seen.month + 2) // 3}") for seen in SEEN
     )
-    assert groups.values.tolist() == pytest.approx([truth[names] for names in groups.entries])
+    assert list(groups.values) == pytest.approx([truth[names] for names in groups.entries])
     assert len(never) == 12
 
 
@@ -377,3 +377,19 @@ def test_a_share_that_was_wanted_is_that_of_the_release() -> None:
     assert np.isnan(groups["Turin"].value) == (
         not release.share(late=(1, None), among={"town": "Turin"}).determinable
     )
+
+
+def test_a_share_is_not_wanted_with_or() -> None:
+    """A share counts column by column: conditions of one column may be any, of several none joined by `or`."""
+    assert str(pt.share(town=pt.Not("Rome"))) == "share where town != Rome"
+    with pytest.raises(InvalidParameter, match="must not join conditions on several columns with `or`"):
+        pt.share("town = Rome or late = 1")  # type: ignore[arg-type]
+
+
+def test_sums_by_keys_take_unions() -> None:
+    """The sum over a union of boxes is that over its parts, each once."""
+    rows = {"late": [n % 3 for n in range(900)], "town": [TOWNS[n % 2] for n in range(900)], "pay": [5] * 900}
+    schema: dict[str, Any] = {"late": pt.Integer(0, 9), "town": pt.Category(TOWNS), "pay": pt.Integer(0, 9)}
+    release = pt.publish(rows, schema, epsilon=4000, by=["late", "town"], sums=["pay"])
+
+    assert release.sum("pay", "town = Rome or late = 1").value == pytest.approx(5 * 600, rel=0.01)
