@@ -190,7 +190,7 @@ def test_groups_are_rows_of_a_table(run: Run, exact: Path) -> None:
     assert heads.split()[:3] == ["region", "count", "±"]
     assert [line.split()[:2] for line in (north, south)] == [["north", "200"], ["south", "199"]]
     assert notes[0] == "2 more groups"
-    assert "not to be told apart: places 1 and 2; place 2 is clear of place 3" in notes[1]
+    assert "all neighbours can be told apart; place 2 is clear of place 3" in notes[1]
     assert [line.split()[0] for line in second.splitlines()[2:4]] == ["2020", "2021"]
     assert "are in no group" in second
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import partita
 from partita.cli import audit, ledger, local, pan, publish, query, serve, sql, stream
-from partita.cli.common import CommandParser, say, show
+from partita.cli.common import CommandParser, Outcome, say, show
 from partita.errors import (
     ImplausibleReports,
     IncompatibleGuarantees,
@@ -88,7 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     try:
         with _print_warnings():
-            outcome = options.run(options)
+            outcome: Outcome = options.run(options)
             show(outcome, as_json=options.json)
             for error in outcome.errors:
                 _say(f"error: {error}", outcome.code)

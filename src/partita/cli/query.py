@@ -48,27 +48,27 @@ def run_query(options: common.Options) -> common.Outcome:
     from partita.public.grammar import parse_question
 
     texts = list(_texts(options.questions))
-    asked = [_try(lambda text=text: parse_question(text)) for text in texts]
-    if texts and all(isinstance(each, InvalidParameter) for each in asked):  # before the file is read
-        return _outcome(options, texts, asked, asked)
+    asked = [_try(parse_question, text) for text in texts]
+    misread = [each for each in asked if isinstance(each, InvalidParameter)]
+    if texts and len(misread) == len(texts):  # before the file is read
+        return _outcome(options, texts, asked, misread)
 
     from partita.public.file import load
     from partita.public.questions import QueryRunner
 
     runner = QueryRunner(release=load(options.release), confidence=options.confidence, beta=options.beta)
-    answers = [
-        each if isinstance(each, InvalidParameter) else _try(lambda each=each: runner.answer(each))
-        for each in asked
-    ]
+    answers = [each if isinstance(each, InvalidParameter) else _try(runner.answer, each) for each in asked]
     return _outcome(options, texts, asked, answers)
 
 
+Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-def _try(make: Callable[[], Made]) -> Made | InvalidParameter:
+def _try(make: Callable[[Given], Made], given: Given) -> Made | InvalidParameter:
+    """What is made, or why it cannot be."""
     try:
-        return make()
+        return make(given)
     except InvalidParameter as error:
         return error
 

@@ -229,6 +229,21 @@ def _groups(domain: TimeDomain, unit: Unit, name: str) -> tuple[CalendarGroup, .
     return tuple(CalendarGroup(each, tuple(pieces)) for each, pieces in found.items())
 
 
+def estimate_groups(domain: Domain, unit: Unit) -> tuple[int, int]:
+    """At most how many groups a column has by a unit, and of about how many pieces each is; without listing them.
+
+    >>> estimate_groups(Date("2013-01-01", "2013-12-31"), "weekday")
+    (7, 53)
+    """
+    if not isinstance(domain, Date | Timestamp):
+        return 1, 1
+    slots = _slots(domain)
+    days = slots.day_of(slots.size - 1) - slots.day_of(0) + 1
+    if unit == "hour":
+        return 24, days
+    return (7, -(-days // 7)) if unit == "weekday" else (days // _SHORTEST.get(unit, 1) + 2, 1)
+
+
 def _append(pieces: list[Piece], piece: Piece) -> None:
     """One more piece; one that follows on the last is joined to it."""
     if pieces and pieces[-1].high + 1 == piece.low:

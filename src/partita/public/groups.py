@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from partita.answer import Answers, Joint, ratio_bounds
 from partita.arrays import Floats
+from partita.domain import calendar
 from partita.domain.base import Domain, Special
-from partita.domain.calendar import calendar_groups
 from partita.domain.category import Category
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidParameter, check
@@ -49,6 +49,9 @@ MOST_GROUPS: Final = 2**17
 MOST_SINGLE: Final = 2**12
 """Groups of which every sum, mean, quantile or share is a question by itself: milliseconds each."""
 
+MOST_RANKED: Final = 50
+"""Neighbours in an order that are compared: each pair takes milliseconds."""
+
 _Z: Final = 1.959963984540054  # standard errors to each side of a 95% interval
 
 
@@ -72,7 +75,7 @@ def find_groups(domain: Domain, key: GroupKey) -> list[tuple[object, CellSet]]:
     65 and more Term(low=65, high=120, sign=1) above
     """
     if key.unit is not None:
-        groups = calendar_groups(domain, key.unit, key.column)
+        groups = calendar.calendar_groups(domain, key.unit, key.column)
         return [(name, CellSet(tuple(Term(*piece) for piece in pieces))) for name, pieces in groups]
     if key.bins is not None:
         lows, highs = find_bin_cells(domain.size, key.bins)
@@ -89,6 +92,15 @@ def find_groups(domain: Domain, key: GroupKey) -> list[tuple[object, CellSet]]:
     single = [(value, CellSet((Term(cell, cell),))) for cell, value in enumerate(values)]
     beside = ("other", "null") if isinstance(domain, Category) else ()
     return [*single, *((Special.named(name), CellSet((), (name,))) for name in beside)]
+
+
+def estimate_groups(domain: Domain, key: GroupKey) -> tuple[int, int]:
+    """At most how many groups a key has, and of about how many ranges each is; without making them."""
+    if key.unit is not None:
+        return calendar.estimate_groups(domain, key.unit)
+    if key.bins is not None:
+        return min(key.bins, domain.size), 1
+    return (len(key.breaks) + 1 if key.breaks else domain.size + len(domain.specials)), 1
 
 
 def _break_groups(domain: Domain, key: GroupKey) -> Iterator[tuple[object, CellSet]]:
@@ -510,14 +522,14 @@ class Groups(Tabular):
         if not self.ranked or len(self) < 1:
             return ""
         every = list(self.chosen or ())
-        pairs = list(pairwise(every))[: len(self)]
+        pairs = list(pairwise(every))[: min(len(self), MOST_RANKED)]
         alike = [place for place, pair in enumerate(pairs, 1) if not self._is_apart(*pair)]
         inside = [place for place in alike if place < len(self)]
         runs, notes = [_describe_run(run) for run in _join_places(inside)], list[str]()
         if len(self) > 1:
-            notes.append(
-                f"not to be told apart: {', '.join(runs)}" if runs else "all neighbours can be told apart"
-            )
+            text = f"not to be told apart: {', '.join(runs)}" if runs else "all neighbours can be told apart"
+            cut = len(self) > MOST_RANKED + 1
+            notes.append(f"of the first {MOST_RANKED + 1} places, {text}" if cut else text)
         if len(pairs) == len(self):
             clear = "not clear" if len(self) in alike else "clear"
             notes.append(f"place {len(self)} is {clear} of place {len(self) + 1}, which is not shown")

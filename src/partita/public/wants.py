@@ -15,7 +15,7 @@ from typing import Any, Final, final, overload
 from partita.domain.base import Special
 from partita.errors import InvalidParameter, check, check_arguments, check_bool
 from partita.numbers import check_probability, integer
-from partita.public.conditions import Ends, OneOf, Range, Where, parse_conditions
+from partita.public.conditions import AllOf, Either, Ends, Not, OneOf, Range, Where, parse_conditions
 from partita.public.grammar import parse_phrase, parse_where
 from partita.public.queries import expressions
 from partita.public.queries.queries import Queries
@@ -212,7 +212,8 @@ def share(
     >>> share(delay=(15, None), by="dest"), share({"region": "north"})
     (Want(share where delay >= 15 by dest), Want(share where region = north))
     """
-    given = {name: _write_condition(each) for name, each in parse_conditions(where, columns, closed).items()}
+    conditions = _check_together(parse_conditions(where, columns, closed))
+    given = {name: _write_condition(each) for name, each in conditions.items()}
     text, fix = write_conditions(given), "pass for example delay=(15, None)"
     check(text, "where", "must have a condition that some rows do not meet", given="none", fix=fix)
     rule = "must name another column than those of the conditions"
@@ -260,6 +261,7 @@ def parse_want(text: str) -> Want:
         kind, arguments = parse_phrase(text, WANTS.values(), example="median of salary")
     except InvalidParameter as error:
         raise InvalidParameter("wants", error.rule, given=text, fix=error.fix) from None
+    _check_together(arguments.get("where", {}))
     return kind(**arguments)
 
 
@@ -275,6 +277,13 @@ def read_want(given: object) -> Want:
     raise InvalidParameter("wants", "must be wants, or their texts", given=given, fix=fix)
 
 
+def _check_together(where: Where) -> Where:
+    """Conditions that hold together: a share is counted column by column, and joins none by `or`."""
+    rule, fix = "must not join conditions on several columns with `or`", "want a share for each part"
+    check(not isinstance(where, Either), "where", rule, given="`or`", fix=fix)
+    return where
+
+
 def _write_condition(condition: object) -> object:
     """A condition whose values are text, as the grammar has them."""
     match condition:
@@ -284,7 +293,11 @@ def _write_condition(condition: object) -> object:
             first, last = (None if end is None else _write_value(end) for end in (low, high))
             return Range(first, last, closed)
         case OneOf(values) | list(values) if values:
-            return OneOf(tuple(map(_write_value, values)))
+            return OneOf(tuple(map(_write_condition, values)))
+        case AllOf(conditions):
+            return AllOf(tuple(map(_write_condition, conditions)))
+        case Not(opposite):
+            return Not(_write_condition(opposite))
     return _write_value(condition)
 
 

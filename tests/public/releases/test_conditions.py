@@ -14,7 +14,7 @@ import partita as pt
 from partita.domain import Category, Integer, Special
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
-from partita.public.conditions import OneOf, Range, join_both, join_either, negate
+from partita.public.conditions import Closed, OneOf, Range, join_both, join_either, negate
 from partita.public.views import find_boxes
 from tests.table_releases import table_release
 
@@ -33,7 +33,8 @@ def _atoms(column: str) -> st.SearchStrategy[tuple[str, object]]:
         st.lists(values, min_size=1).map(tuple).map(OneOf),
     ]
     if column != "b":
-        pairs = st.tuples(values, values, st.sampled_from(["both", "left", "right"]))
+        closed: list[Closed] = ["both", "left", "right"]
+        pairs = st.tuples(values, values, st.sampled_from(closed))
         conditions.append(pairs.map(lambda each: Range(min(each[:2]), max(each[:2]), each[2])))
         conditions += [values.map(Range), values.map(lambda high: Range(None, high, "left"))]
     return st.tuples(st.just(column), st.one_of(conditions))

@@ -168,7 +168,9 @@ def test_weekdays_together_with_another_column(together: Publish) -> None:
 
     groups = release.group(pt.weekday("day"), "town").count()
 
-    truth = Counter((f"{day:%A}", town) for day, town in zip(rows, towns, strict=True))
+    truth: Counter[tuple[object, ...]] = Counter(
+        (f"{day:%A}", town) for day, town in zip(rows, towns, strict=True)
+    )
     assert groups["Sunday", "Bari"].value == truth["Sunday", "Bari"]
     assert [names[:2] for names in groups.entries][:2] == [("Monday", "Rome"), ("Monday", "Bari")]
     for names, value in zip(groups.entries, groups.values, strict=True):
@@ -196,8 +198,10 @@ def test_two_keys_of_one_column_meet(visits: Release) -> None:
         ("Monday", "2013-Q4"),
         ("Tuesday", "2013-Q1"),
     ]
-    truth = Counter((f"{seen:%A}", f"{seen.year}-Q{(seen.month + 2) // 3}") for seen in SEEN)
-    assert groups.values.tolist() == pytest.approx([truth[names] for names in groups.entries])  # type: ignore[union-attr]
+    truth: Counter[tuple[object, ...]] = Counter(
+        (f"{seen:%A}", f"{seen.year}-Q{(seen.month + 2) // 3}") for seen in SEEN
+    )
+    assert list(groups.values) == pytest.approx([truth[names] for names in groups.entries])
     assert len(never) == 12
 
 
@@ -373,3 +377,19 @@ def test_a_share_that_was_wanted_is_that_of_the_release() -> None:
     assert np.isnan(groups["Turin"].value) == (
         not release.share(late=(1, None), among={"town": "Turin"}).determinable
     )
+
+
+def test_a_share_is_not_wanted_with_or() -> None:
+    """A share counts column by column: conditions of several columns may not be joined by `or`."""
+    assert str(pt.share(town=pt.Not("Rome"))) == "share where town != Rome"
+    with pytest.raises(InvalidParameter, match="must not join conditions on several columns with `or`"):
+        pt.share("town = Rome or late = 1")  # type: ignore[arg-type]
+
+
+def test_sums_by_keys_take_unions() -> None:
+    """The sum over a union of boxes is that over its parts, each once."""
+    rows = {"late": [n % 3 for n in range(900)], "town": [TOWNS[n % 2] for n in range(900)], "pay": [5] * 900}
+    schema: dict[str, Any] = {"late": pt.Integer(0, 9), "town": pt.Category(TOWNS), "pay": pt.Integer(0, 9)}
+    release = pt.publish(rows, schema, epsilon=4000, by=["late", "town"], sums=["pay"])
+
+    assert release.sum("pay", "town = Rome or late = 1").value == pytest.approx(5 * 600, rel=0.01)

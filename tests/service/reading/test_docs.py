@@ -71,7 +71,7 @@ def test_what_is_shown_has_the_shape_of_what_comes_back(client: Client) -> None:
 
     for command, answer in shown:
         assert shape(json.loads(answer)) == shape(curl(client, command.strip()).json()), command
-    assert len(shown) == 6
+    assert len(shown) == 7
 
 
 def shape(value: Any) -> Any:

@@ -656,8 +656,12 @@ def is_single(value: object) -> bool:
 def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
     if is_single(values):
         return _locate_end(domain, values, name)
+    between = np.zeros(1, np.bool_)
     try:
-        encoded = domain.encode(values)
+        if isinstance(domain, Real):
+            encoded, between = domain.encode_exactly(values)
+        else:
+            encoded = domain.encode(values)
     except InvalidData:
         fix = "pass a flat array or a list"
         raise InvalidParameter(name, "must be one column of values", given=values, fix=fix) from None
@@ -668,15 +672,13 @@ def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
         rule = f"must hold values that a column {shorten(repr(domain), 60)} can have"
         fix = "pass values as the column has them, None for an open end"
         raise InvalidParameter(name, rule, given=values, fix=fix)
-    if isinstance(domain, Real):
-        encoded, between = domain.encode_exactly(values)
-        rule, fix = f"must hold multiples of the step, as the column is {domain!r}", "round them first"
-        check(not between.any(), name, rule, given=values, fix=fix)
+    rule, fix = f"must hold multiples of the step, as the column is {domain!r}", "round them first"
+    check(not between.any(), name, rule, given=values, fix=fix)
     return EndCells(encoded, encoded)
 
 
 def _encode_periods(domain: Date | Timestamp, values: Any, name: str) -> EndCells:
-    """EndCells of ranges of time, each distinct one located by itself; what is missing is open."""
+    """Ends of ranges of time, each distinct one located by itself; what is missing is open."""
     listed = _list_times(values)
     distinct: dict[object, int] = {}
     codes = [distinct.setdefault(_plain_end(each, name), len(distinct)) for each in listed]

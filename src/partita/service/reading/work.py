@@ -32,7 +32,7 @@ from partita.public.boxes.rank_boxes import RankBoxesRelease
 from partita.public.boxes.viewed_boxes import ViewedBoxesRelease
 from partita.public.conditions import AllOf, Either, Not, OneOf, Where, is_compound
 from partita.public.file_entries import form_of
-from partita.public.groups import find_groups
+from partita.public.groups import MOST_RANKED, estimate_groups
 from partita.public.keys import GroupKey
 from partita.public.questions import Question, Type
 from partita.public.records import ANSWERS, GroupedResult, QuantileValue, Summary, TableResult
@@ -40,7 +40,7 @@ from partita.public.release import Release, find_sum_view
 from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView
-from partita.public.views import MOST_BOXES, View, count_boxes
+from partita.public.views import MOST_BOXES, BoxView, View, count_boxes
 from partita.service.access import CALLER
 from partita.service.errors import Refusal
 from partita.service.settings import Limits
@@ -76,6 +76,7 @@ _QUERY: Final = 20  # each answer to a published query
 _VALUE: Final = 5  # each made-up value: synthesize
 _PAIR: Final = 1_200  # the dependence of two columns; 1,150 in a table of 8 columns, 350 to 550 in one of 24
 
+_REMEMBERED: Final = 250  # guaranteed bounds of one of many groups, by a model
 _GROUP: Final = 5  # each group that is made, whether it is shown or not
 _TWENTIETHS: Final = 20  # values of a cdf that names none
 _BINS: Final = 12  # bins of a histogram that names no number
@@ -147,10 +148,11 @@ class WorkEstimate:
             return groups * self._of_one(question.kind.name.removesuffix("_by"), columns, where)
         view = self._view(by, others)
         pieces = groups if isinstance(view, View) else groups * self._pieces(keys)
-        ranked = (_ANSWER + self.facts.numbers(view) // _ANSWER_NUMBERS) * (shown + 1)
-        in_order = question.having(Type.ORDER)[0] is not None
-        work = self.rows(by, others, pieces) + _GROUP * groups
-        return work + ranked * ((2 if beta else 0) + in_order)
+        answer = _ANSWER + self.facts.numbers(view) // _ANSWER_NUMBERS
+        compared = min(shown, MOST_RANKED) if question.having(Type.ORDER)[0] is not None else 0
+        # A model remembers the sides of boxes, of which groups have few.
+        bounded = _REMEMBERED if isinstance(view, BoxView) and view.boxes.has_model else answer
+        return self.rows(by, others, pieces) + _GROUP * groups + answer * compared + bounded * shown * beta
 
     def _of_one(self, statistic: str, columns: list[str], where: Where) -> int:
         """The work of the statistic of one group."""
@@ -162,11 +164,8 @@ class WorkEstimate:
 
     def _pieces(self, keys: Iterable[GroupKey]) -> int:
         """Of how many ranges a group is made up, on average: those of a weekday lie all over the column."""
-        found = 1
-        for key in keys:
-            groups = find_groups(self.facts.release.domain_of(key.column), key)
-            found *= -(-sum(len(cells.terms) + len(cells.specials) for _, cells in groups) // len(groups))
-        return found
+        release = self.facts.release
+        return math.prod(estimate_groups(release.domain_of(key.column), key)[1] for key in keys)
 
     def _table(self, question: Question, table: TableResult, columns: list[str], where: Where) -> int:
         if table is ANSWERS:
@@ -273,9 +272,9 @@ def most_runs(condition: object) -> int:
 
 
 def number_of_groups(release: Release, question: Question) -> int:
-    """How many groups a question has, before conditions on their columns take some away."""
+    """At most how many groups a question has, before conditions on their columns take some away."""
     keys = question.having(Type.KEYS)[0]
-    return math.prod(len(find_groups(release.domain_of(key.column), key)) for key in keys)
+    return math.prod(estimate_groups(release.domain_of(key.column), key)[0] for key in keys)
 
 
 def zero_if_refused(predict: Callable[[], int]) -> int:
