@@ -101,7 +101,7 @@ def window_bins(line: OrderedColumn, bins: int, window: Window, *, even: bool = 
         for each in find_bin_cells(size, even_bins(size, bins) if even else bins)
     )
     counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs), line.basis)
-    return Bins(line.domain.decode(lows), line.domain.decode(highs), counts)
+    return Bins(line.column, line.domain.decode(lows), line.domain.decode(highs), counts)
 
 
 def window_heat(release: Release, heat: Heat, bins: tuple[int, int], where: Where) -> Heat:
