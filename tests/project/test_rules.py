@@ -93,9 +93,13 @@ questions = {
     "views": [
         "count where age between 30 and 39", "count where 2*age - wage <= 3", "median of age",
         "cdf of age at 20, 40", "histogram of age in 4 bins", "histogram of age, wage",
-        "difference between (age = 3) and (age = 4)",
+        "difference between (age = 3) and (age = 4)", "count by bins(age, 3), bins(wage, 2) order by count",
+        "median of wage by bins(age, 2)", "share where wage > 3 or age = 4 by bins(age, 2)",
     ],
-    "moments": [f"{kind} of age" for kind in ("sum", "mean", "variance", "std")],
+    "moments": [
+        *(f"{kind} of age" for kind in ("sum", "mean", "variance", "std")),
+        *(f"{kind} of age by bins(visits, 2)" for kind in ("sum", "mean")),
+    ],
     "queries-beside": ["answers"],
 }
 from partita.public.grammar import parse_question

@@ -43,7 +43,7 @@ _SHORTEST: Final = {"year": 365, "quarter": 90, "month": 28, "week": 7}  # days,
 TimeDomain: TypeAlias = Date | Timestamp
 
 
-class Piece(NamedTuple):
+class CellRun(NamedTuple):
     """The first and the last cell of a run."""
 
     low: int
@@ -54,7 +54,7 @@ class CalendarGroup(NamedTuple):
     """A group of a column by a unit of the calendar: its name, and the runs of cells that make it up."""
 
     name: object
-    pieces: tuple[Piece, ...]
+    pieces: tuple[CellRun, ...]
 
 
 @final
@@ -194,7 +194,7 @@ def calendar_groups(domain: Domain, unit: Unit, name: str) -> tuple[CalendarGrou
 
     >>> days = Date("2013-01-30", "2013-02-10")
     >>> [(group.name, *group.pieces) for group in calendar_groups(days, "month", "day")]
-    [('2013-01', Piece(low=0, high=1)), ('2013-02', Piece(low=2, high=11))]
+    [('2013-01', CellRun(low=0, high=1)), ('2013-02', CellRun(low=2, high=11))]
     """
     if not isinstance(domain, Date | Timestamp):
         rule = f"must be a column of dates or times to have a {unit}"
@@ -213,7 +213,7 @@ def _groups(domain: TimeDomain, unit: Unit, name: str) -> tuple[CalendarGroup, .
         given=name,
         fix=fix,
     )
-    slots, found = _slots(domain), dict[object, list[Piece]]()
+    slots, found = _slots(domain), dict[object, list[CellRun]]()
     for group, start, stop in _spans(slots, unit, name):
         (first, begins), (behind, ends) = slots.before(start), slots.before(stop)
         if not (begins and ends):
@@ -222,7 +222,7 @@ def _groups(domain: TimeDomain, unit: Unit, name: str) -> tuple[CalendarGroup, .
                 "group", rule, given=f"{unit}({name})", fix="group by bins, or by a longer unit"
             )
         if first < behind:
-            _append(found.setdefault(group, []), Piece(first, behind - 1))
+            _append(found.setdefault(group, []), CellRun(first, behind - 1))
     if unit in ("weekday", "hour"):
         order = _DAYS if unit == "weekday" else range(24)
         return tuple(CalendarGroup(each, tuple(found[each])) for each in order if each in found)
@@ -230,7 +230,7 @@ def _groups(domain: TimeDomain, unit: Unit, name: str) -> tuple[CalendarGroup, .
 
 
 def estimate_groups(domain: Domain, unit: Unit) -> tuple[int, int]:
-    """At most how many groups a column has by a unit, and of about how many pieces each is; without listing them.
+    """At most how many groups a column has by a unit, and of about how many pieces each is.
 
     >>> estimate_groups(Date("2013-01-01", "2013-12-31"), "weekday")
     (7, 53)
@@ -244,10 +244,10 @@ def estimate_groups(domain: Domain, unit: Unit) -> tuple[int, int]:
     return (7, -(-days // 7)) if unit == "weekday" else (days // _SHORTEST.get(unit, 1) + 2, 1)
 
 
-def _append(pieces: list[Piece], piece: Piece) -> None:
+def _append(pieces: list[CellRun], piece: CellRun) -> None:
     """One more piece; one that follows on the last is joined to it."""
     if pieces and pieces[-1].high + 1 == piece.low:
-        pieces[-1] = Piece(pieces[-1].low, piece.high)
+        pieces[-1] = CellRun(pieces[-1].low, piece.high)
     else:
         pieces.append(piece)
 

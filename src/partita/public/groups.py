@@ -458,16 +458,17 @@ class Groups(Tabular):
 
     def __getitem__(self, group: object) -> Any:
         """The answer about one group, by its place, or by its names for all keys."""
-        if isinstance(group, int) and group not in self._places:
+        if isinstance(group, int):
             return self._answer(self.rows[group])
         names = group if isinstance(group, tuple) else (group,)
         texts = tuple(map(show_entry, names))
-        rule, fix = "must be a group", f"choose for example {', '.join(map(show_entry, self.entries[0]))}"
+        example = ", ".join(next(iter(self._places), ("another question",)))
+        rule, fix = "must be a group", f"choose for example {example}"
         check(texts in self._places, "group", rule, given=", ".join(texts), fix=fix)
         return self._answer(self._places[texts])
 
     @cached_property
-    def _places(self) -> dict[object, int]:
+    def _places(self) -> dict[tuple[str, ...], int]:
         """The number of each group by its names as text."""
         return {tuple(map(show_entry, self.entries[row])): row for row in self.rows}
 

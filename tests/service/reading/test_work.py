@@ -16,6 +16,7 @@ import partita as pt
 from partita.answer import Answers
 from partita.public.base import Stop, Stopped, checkpoint, run_stoppable
 from partita.public.conditions import OneOf
+from partita.public.grammar import parse_question
 from partita.public.questions import HalfSpaceText, Question
 from partita.public.release import Release
 from partita.service.access import CALLER
@@ -30,6 +31,7 @@ from partita.service.reading.work import (
 )
 from partita.service.settings import Limits
 from tests.questions import cdf, count, heat_map, histogram, quantile
+from tests.table_releases import table_release
 
 from .conftest import Client, served
 
@@ -480,3 +482,23 @@ def test_what_has_no_parameters_is_made_once(
 
     assert [answer.status_code for answer in answers] == [200] * 3
     assert made == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("count by town, rooms", 5_000, 25_000),
+        ("count by town, rooms order by count desc limit 3", 20_000, 200_000),
+        ("mean of pay by rooms", 20_000, 200_000),
+        ("count by bins(pay, 3000), town", 100_000, 6_000_000),
+        ("count where town != Rome or rooms = 3", 10_000, 100_000),
+        ("count by nothing", 0, 0),
+    ],
+)
+def test_the_work_of_groups_follows_their_number(text: str, least: int, most: int) -> None:
+    """Counts are made together; what is made one by one, or compared, is multiplied."""
+    facts = ReleaseSizes(table_release())
+
+    predicted = WorkEstimate(facts).of(parse_question(text), beta=False)
+    assert least <= predicted <= most
+    assert predicted <= WorkEstimate(facts, at_most=True).of(parse_question(text), beta=False)

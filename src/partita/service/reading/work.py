@@ -77,6 +77,7 @@ _VALUE: Final = 5  # each made-up value: synthesize
 _PAIR: Final = 1_200  # the dependence of two columns; 1,150 in a table of 8 columns, 350 to 550 in one of 24
 
 _REMEMBERED: Final = 250  # guaranteed bounds of one of many groups, by a model
+_TABLE_SUM: Final = 5_000  # a sum of one of many groups, by a model
 _GROUP: Final = 5  # each group that is made, whether it is shown or not
 _TWENTIETHS: Final = 20  # values of a cdf that names none
 _BINS: Final = 12  # bins of a histogram that names no number
@@ -160,6 +161,8 @@ class WorkEstimate:
             return self.quantile(columns[0], where, beta=False)
         if statistic == "share":
             return 3 * self.count(where)
+        if isinstance(find_sum_view(self.facts.release, columns[0], where, unless=""), TableSumView):
+            return _TABLE_SUM
         return self._summary(columns[0], where)
 
     def _pieces(self, keys: Iterable[GroupKey]) -> int:
