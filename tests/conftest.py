@@ -24,6 +24,7 @@ collect_ignore = [folder for folder, package in _NEEDS.items() if find_spec(pack
 
 # Folders whose tests publish with the noise of the system: the same in each run.
 _PUBLISHING = [Path(__file__).parent / folder for folder in ("publish", "trusted/mechanisms")]
+_READING = [Path(__file__).parent / folder for folder in ("public", "cli", "core")]  # releases are kept there
 
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
@@ -67,14 +68,17 @@ def pytest_unconfigure() -> None:
 def fixed_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test draws the same noise in each run, with the shipped code on top of fixed bytes.
 
-    That is for large samples, and for what is published with the noise of the system. Tests of the words
+    That is for large samples, and for what is published with the noise of the system. What the tests of a
+    module share is the same, whichever comes first. Tests of the words
     themselves, marked `statistics(fresh=True)`, ask the kernel, and with `--fresh` all do.
     """
     marker = request.node.get_closest_marker("statistics")
     fresh = marker and marker.kwargs.get("fresh")
-    wanted = marker or any(folder in request.node.path.parents for folder in _PUBLISHING)
+    parents = request.node.path.parents
+    kept = any(folder in parents for folder in _READING)
+    wanted = marker or kept or any(folder in parents for folder in _PUBLISHING)
     if wanted and not fresh and not request.config.getoption("--fresh"):
-        name, numbers = request.node.name, count()
+        name, numbers = request.node.path.name if kept else request.node.name, count()
 
         def urandom(size: int) -> bytes:
             return hashlib.shake_256(f"{name} {next(numbers)}".encode()).digest(size)

@@ -38,6 +38,7 @@ BUILT_BY_PARTITA = {
         "Simulation",
         "SumAnswer",
     ),
+    *("Grouping", "Groups", "Quantiles", "RegressionLine", "SqlResult"),
     *("Terms", "WeightsSession", "Budgets", "Frequencies", "HeavyHitter", "LROracle", "RangeEstimate"),
     *("RectangleEstimate", "Report", "SQAnswer"),
 }

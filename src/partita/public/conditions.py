@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, final, get_args
 
-from partita.errors import check
+from partita.errors import check, check_arguments
 from partita.numbers import check_choice
 
 Where: TypeAlias = Mapping[str, object]
@@ -76,6 +76,7 @@ class AllOf:
 
 
 @final
+@check_arguments
 @dataclass(frozen=True)
 class Not:
     """Any value that does not meet a condition: one value, a range, a set of values or a special cell.

@@ -422,7 +422,7 @@ class ViewForm:
     def written(self, view: Published, parts: Parts) -> dict[str, Json]:
         """The entries of a view but for its series."""
         released = self.released(view)
-        known = type(released) in type(released).kinds().values()
+        known = type(released).of_kind(released.kind) is type(released)
         fix = "keep it in memory, or let the mechanism return one of Partita's classes"
         check_release(known, "release", "must be of a class that a file can be read back to", fix=fix)
         return {
