@@ -334,7 +334,7 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(MEAN, column)
-        return self._find_sums(column, conditions, unless="totals").mean(conditions)
+        return self._find_sums(column, conditions).mean(conditions)
 
     def variance(
         self, column: str, /, where: Where | None = None, *, closed: Ends = "both", **columns: object
@@ -521,7 +521,7 @@ class Release:
             self._check_counts()
             return find_view(self._scaled, columns)
 
-    def _find_sums(self, column: object, keys: Iterable[str], *, unless: str) -> SumView | TableSumView:
+    def _find_sums(self, column: object, keys: Iterable[str], *, unless: str = "") -> SumView | TableSumView:
         """The view of sums that answers about a column by these keys; one of another statistic, if any."""
         with self._explain_wants():
             return find_sum_view(self, column, keys, unless=unless)

@@ -158,7 +158,7 @@ class Drafts:
     mechanism: str
     together: tuple[tuple[str, ...], ...] = ()
     keyed: Sequence[tuple[str, ...]] = ()
-    """Columns by which means are published alone, without counts of these columns."""
+    """Columns by which totals or means are published alone, without counts of these columns."""
     quantiles: object = None
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
@@ -293,7 +293,7 @@ class Request:
         alone = str(mechanism) in total_mechanisms()
         counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
         plain = bool(summed.columns) and not summed.squared
-        if plain and str(mechanism) in mean_mechanisms():
+        if plain and (alone or str(mechanism) in mean_mechanisms()):
             counted = []
         drafts = Drafts(
             schema=declared,
@@ -309,8 +309,7 @@ class Request:
         rule = f"needs one of the mechanisms {', '.join(quantile_mechanisms())}"
         selects = quantiles is None or mechanism in quantile_mechanisms()
         check(selects, "quantiles", rule, given=mechanism, fix='pass mechanism="quantiles", or leave it out')
-        totals = alone and plain and not counted
-        check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals, means=plain)
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None, sums=plain)
         return Request.of(drafts.with_summed().requests(shares), person)
 
     @staticmethod
