@@ -768,8 +768,9 @@ SUMS: Final = (
         "sums and queries",
         "true counts of magnitudes choose the knots of a total",
         "trusted/mechanisms/totals.py",
-        "self.magnitudes.caps(buckets, self.bucket_scale)",
-        "self.magnitudes.caps(rows.folded(partial(_count_buckets, self.magnitudes)), self.bucket_scale)",
+        "self.magnitudes.caps(buckets, self.bucket_scale, groups=self.groups)",
+        "self.magnitudes.caps(rows.folded(partial(_count_buckets, self.magnitudes)), "
+        "self.bucket_scale, groups=self.groups)",
         "tests/trusted/mechanisms/sums/test_totals.py::test_where_one_row_would_move_the_knots_it_costs_exactly_epsilon",
     ),
     Bug(
@@ -784,9 +785,26 @@ SUMS: Final = (
         "sums and queries",
         "both shares of a row on knots are rounded up",
         "public/sums/totals.py",
-        "(UNIT - upper) * times[chosen]",
-        "(UNIT - upper + (upper % (UNIT // 2) > 0)) * times[chosen]",
+        "(UNIT - upper) * rows",
+        "(UNIT - upper + (upper % (UNIT // 2) > 0)) * rows",
         "tests/trusted/mechanisms/sums/test_totals.py::test_for_all_knots_a_row_has_one_unit_and_a_change_moves_two",
+    ),
+    Bug(
+        "sums and queries",
+        "a row has a unit of mass in the next group, too",
+        "public/sums/totals.py",
+        "np.add.at(mass, own + start + gap, upper * rows)",
+        "np.add.at(mass, own + start + gap, upper * rows)\n"
+        "                np.add.at(mass, (own + self.size) % mass.size, UNIT * rows)",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_a_row_of_a_group_costs_at_most_epsilon",
+    ),
+    Bug(
+        "sums and queries",
+        "a row that moves to another group is one change",
+        "trusted/mechanisms/totals.py",
+        "return UNIT / (self.rate * (1 - _LOOK_SHARE))",
+        "return UNIT / (self.rate * (self.rows_changed if self.keys else 1) * (1 - _LOOK_SHARE))",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_a_row_that_moves_to_another_group_costs_at_most_epsilon",
     ),
     Bug(
         "sums and queries",

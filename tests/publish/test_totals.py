@@ -73,11 +73,10 @@ def test_a_total_comes_back_from_its_file(tmp_path: Path) -> None:
 
 
 def test_other_questions_are_refused() -> None:
-    """Counts, means, quantiles, variances and conditions have no answer in a total."""
+    """Counts, quantiles, variances and conditions have no answer in a total; the mean has one."""
     release = published()
     questions: list[Callable[[], object]] = [
         release.count,
-        lambda: release.mean("cost"),
         lambda: release.std("cost"),
         lambda: release.quantile("cost", 0.5),
         lambda: release.sum("cost", age=(1, 9)),
@@ -86,25 +85,46 @@ def test_other_questions_are_refused() -> None:
     for ask in questions:
         with pytest.raises(InvalidParameter):
             ask()
+    assert release.mean("cost").value == pytest.approx(TRUTH / 4_000, rel=0.01)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"by": ["age"]},
-        {"by": ["cost"]},
-        {"views": [("age",)]},
         {"moments": ["cost"]},
         {"sums": []},
         {"sums": [], "moments": ["cost"]},
     ],
     ids=str,
 )
-def test_totals_by_keys_and_moments_are_refused(options: dict[str, Any]) -> None:
+def test_moments_are_refused(options: dict[str, Any]) -> None:
     """Before any row is read."""
     with pytest.raises(InvalidParameter, match="this one is for totals") as refused:
         published(**options)
     assert refused.value.parameter == "mechanism"
+
+
+@pytest.mark.parametrize("options", [{"by": ["cost"]}, {"by": ["gain"]}], ids=str)
+def test_keys_that_groups_cannot_have_are_refused(options: dict[str, Any]) -> None:
+    """The summed column itself, and columns of too many cells; before any row is read."""
+    with pytest.raises(InvalidParameter) as refused:
+        published(**options)
+    assert refused.value.parameter == "mechanism"
+
+
+def test_totals_by_a_column_are_published_without_its_counts(tmp_path: Path) -> None:
+    """Each age has its total and its mean, in the file as well; ages are not counted."""
+    release = published(by=["age"], path=tmp_path / "totals.parquet")
+    loaded = pt.load(tmp_path / "totals.parquet")
+    costs = [cost for cost, age in zip(COSTS, ROWS["age"], strict=True) if age == 7 and cost is not None]
+
+    assert release.views == ()
+    assert [view.name for view in release.sums] == ["sum of cost by age"]
+    low, high = release.sum("cost", age=7).interval()
+    assert low <= sum(cost for cost in costs if 0 <= cost <= 10**9) <= high
+    assert str(loaded.sum("cost", age=7)) == str(release.sum("cost", age=7))
+    assert str(loaded.mean("cost", age=(20, 60))) == str(release.mean("cost", age=(20, 60)))
+    assert "125 groups" in release.sums[0].sums.story
 
 
 def test_an_empty_by_is_the_same_as_none() -> None:
@@ -118,7 +138,9 @@ def test_the_plan_names_the_mechanism_and_its_error() -> None:
 
     assert {line["mechanism"] for line in plan.rows()} == {"totals"}
     assert len({line["error"] for line in plan.rows()}) == 1
-    assert "a total, in multiples of the largest value it covers" in str(plan).replace("\n", " ")
+    assert "a total, or one of a group, in multiples of the largest value it covers" in str(plan).replace(
+        "\n", " "
+    )
 
 
 def test_the_command_line_answers_and_says_what_is_assumed(
@@ -132,7 +154,8 @@ def test_the_command_line_answers_and_says_what_is_assumed(
     assert "all values, if the tail thins out" in capsys.readouterr().out
     assert main(["info", path, "--json"]) == 0
     assert '"mechanism": "totals"' in capsys.readouterr().out
-    assert main(["query", path, "mean of cost"]) != 0
+    assert main(["query", path, "mean of cost"]) == 0
+    assert main(["query", path, "std of cost"]) != 0
 
 
 def test_an_answer_shows_what_it_is_about_in_a_notebook() -> None:

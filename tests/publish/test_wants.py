@@ -133,9 +133,11 @@ def test_an_interval_costs_a_part_of_epsilon_and_is_planned() -> None:
     [
         (["total of cost"], "totals"),
         (["mean of cost"], "group-means"),
-        (["total of cost", "mean of cost"], "level-trees"),
+        (["total of cost", "mean of cost"], "totals"),
+        (["total of cost by size"], "totals"),
+        (["total of cost by town", "mean of cost by town"], "totals"),
         (["mean of cost by town"], "group-means"),
-        (["mean of cost by size"], "level-trees"),
+        (["mean of cost by size"], "totals"),
         (["mean of cost by age"], "group-means"),
         (["variance of cost by age"], "level-trees"),
         (["median of cost"], "quantiles"),

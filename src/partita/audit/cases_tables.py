@@ -193,6 +193,7 @@ def sum_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         _sums("LevelTrees", (0, 1, 2), keys=[], moments=True),
         _sums("LogTree", (1, 2, 3)),
         _sums("KnotTotal", (1, 2, 3)),
+        _sums("KnotTotal", (0, 1, 2), keys=[_KEY]),
     ):
         yield from coupled_cases(world, depth, more)
 
@@ -289,6 +290,8 @@ def _publish_requests() -> Iterator[_PublishRequest]:
     yield _PublishRequest("LevelTrees", "sums by sex", {"by": ["sex"], "sums": ["pay"]})
     yield _PublishRequest("LevelTrees", "moments", {"by": [], "moments": ["pay"]})
     yield _PublishRequest("KnotTotal", "the total of pay", {"sums": ["pay"], "mechanism": "totals"})
+    totals = {"by": ["sex"], "sums": ["pay"], "mechanism": "totals"}
+    yield _PublishRequest("KnotTotal", "totals of pay by sex", totals)
     means = {"by": ["sex"], "sums": ["pay"], "mechanism": "group-means"}
     yield _PublishRequest("GroupMeans", "means by sex", means)
     banded = {**_SCHEMA, "pay": Integer(0, 100)}

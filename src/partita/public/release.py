@@ -381,7 +381,7 @@ class Release:
         """
         conditions = parse_conditions(where, columns, closed)
         self._check_wanted(MEAN, column)
-        found = self._find_sums(column, conditions, unless="totals").mean(conditions)
+        found = self._find_sums(column, conditions).mean(conditions)
         return found.read_from(ReleaseReading(self, lambda: found.error))
 
     def variance(
@@ -682,7 +682,7 @@ class Release:
         check_numbers(view.together, (first, second))
         return JointMoments(view, (first, second), conditions)
 
-    def _find_sums(self, column: object, keys: Iterable[str], *, unless: str) -> SumView | TableSumView:
+    def _find_sums(self, column: object, keys: Iterable[str], *, unless: str = "") -> SumView | TableSumView:
         """The view of sums that answers about a column by these keys; one of another statistic, if any."""
         with self._explain_wants():
             return find_sum_view(self, column, keys, unless=unless)

@@ -162,7 +162,7 @@ class Drafts:
     mechanism: MechanismOrName
     together: tuple[tuple[str, ...], ...] = ()
     keyed: Sequence[tuple[str, ...]] = ()
-    """Columns by which means are published alone, without counts of these columns."""
+    """Columns by which totals or means are published alone, without counts of these columns."""
     quantiles: object = None
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
@@ -301,7 +301,7 @@ class Request:
         alone = named in total_mechanisms()
         counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
         plain = bool(summed.columns) and not summed.squared
-        if plain and named in mean_mechanisms():
+        if plain and (alone or named in mean_mechanisms()):
             counted = []
         drafts = Drafts(
             schema=declared,
@@ -318,8 +318,7 @@ class Request:
         selects = quantiles is None or named in quantile_mechanisms()
         fix = 'pass mechanism="quantiles", or leave it out'
         check(selects, "quantiles", rule, given=named or "another", fix=fix)
-        totals = alone and plain and not counted
-        check_name(mechanism, map(len, drafts.views), queries=asked is not None, totals=totals, means=plain)
+        check_name(mechanism, map(len, drafts.views), queries=asked is not None, sums=plain)
         return Request.of(drafts.with_summed().requests(shares), person)
 
     @staticmethod

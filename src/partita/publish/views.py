@@ -32,6 +32,7 @@ from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
 from partita.public.sums.group_means import MOST_GROUPS
 from partita.public.sums.parts import count_cells
+from partita.public.sums.totals import MOST_TOTALS
 from partita.public.sums.view import Sums, SumView, ViewKeyCounts, sum_name
 from partita.public.tables.plan import TableErrors, predict_errors
 from partita.public.tables.summary import (
@@ -649,7 +650,7 @@ class SumRequest(ViewRequest[Points]):
     def error_of(self) -> str:
         """Sums, in units that follow the values."""
         if isinstance(self.choice.mechanism, KnotTotal):
-            return "a total, in multiples of the largest value it covers"
+            return "a total, or one of a group, in multiples of the largest value it covers"
         if isinstance(self.choice.mechanism, GroupMeans):
             return "a mean of a group, times its rows, in multiples of the width that values are clipped to"
         return "a sum by a random range of keys, in multiples of the largest value it covers"
@@ -749,8 +750,7 @@ def _choice(
     """The mechanism for totals or means if asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]
     if mechanism == KnotTotal.name:
-        total = KnotTotal(value=domain, **facts)
-        return Choice(total.name, f"{BY_NAME} {total.why}", total)
+        return _choose_totals(schema, keys, facts)
     if mechanism == GroupMeans.name:
         return _choose_means(schema, keys, facts)
     if keys == (column,):
@@ -759,6 +759,20 @@ def _choice(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     trees = LevelTrees(keys=axes, value=domain, moments=moments, **facts)
     return Choice(trees.name, trees.why, trees)
+
+
+def _choose_totals(
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+) -> Choice[SumMechanism]:
+    """Totals by some keys, or of all rows."""
+    column, domain = list(schema.items())[-1]
+    rule, fix = "must not have the summed column as its key", 'pass for example by=["region"]'
+    check(column not in keys, "mechanism", rule, given=f"totals of {column} by {column}", fix=fix)
+    axes = tuple(Axis.of(schema[key]) for key in keys)
+    groups, rule = count_cells(axes), f"must have at most {MOST_TOTALS:,} cells in the keys of totals"
+    check(groups <= MOST_TOTALS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
+    total = KnotTotal(keys=axes, value=domain, **facts)
+    return Choice(total.name, f"{BY_NAME} {total.why}", total)
 
 
 def _choose_means(

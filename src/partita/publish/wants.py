@@ -21,6 +21,7 @@ from partita.public.bounds import laplace_variance
 from partita.public.file_entries import describe_wanted
 from partita.public.sums.group_means import MOST_GROUPS
 from partita.public.sums.parts import MOST_PARTS, count_cells
+from partita.public.sums.totals import MOST_TOTALS
 from partita.public.wanted import WantedView, check_cells, derive_cells
 from partita.public.wants import (
     BOUNDS,
@@ -28,7 +29,6 @@ from partita.public.wants import (
     MEAN,
     RANGES,
     SHARE,
-    TOTAL,
     VARIANCE,
     Want,
     WantKind,
@@ -53,7 +53,7 @@ from partita.trusted.sources.tally import Tally
 Wants: TypeAlias = Sequence[object]
 """Wants, or their texts."""
 
-_FEW_GROUPS: Final = 16  # two to so many have trees of levels: better than one clip where their scales differ
+_FEW_GROUPS: Final = 16  # two to so many have knots: better than one clip where their scales differ
 _FOR_WANTS: Final = "It is what serves the wants best."
 _UNITS: Final = 10**4  # shares are whole multiples of one over this, and at least one of them
 
@@ -209,7 +209,7 @@ def _choose_request(
     keys = () if first.by is None else (first.by,)
     kinds = {want.kind for want in wants}
     groups = count_cells([Axis.of(schema[key]) for key in keys])
-    mechanism = _choose_sums(kinds, groups) if keys or kinds != {TOTAL} else KnotTotal.name
+    mechanism = _choose_sums(kinds, groups)
     if mechanism == AUTO:  # trees of levels cut more groups by their counts, which nobody wants here
         rule = f"must be by a column of at most {MOST_PARTS:,} cells, or {MOST_GROUPS:,} for means alone"
         fix = "make its domain coarser, or publish with by= and sums="
@@ -234,11 +234,14 @@ def _wanted_request(
 def _choose_sums(kinds: Set[WantKind], groups: int) -> str:
     """The mechanism of these wants about one column in so many groups: by public facts alone.
 
-    Means alone come from one clip if there is no group or more than a few (benchmarks/README.md, means by
-    group): its errors are smaller then, and its intervals hold the true mean.
+    Variances need squares, which trees of levels have. Totals come from knots, and means with them; so do
+    means of a few groups, whose scales may differ. Means alone come from one clip if there is no group or
+    more than a few (benchmarks/README.md, means by group): its errors are smaller then.
     """
-    clipped = groups == 1 or _FEW_GROUPS < groups <= MOST_GROUPS
-    return GroupMeans.name if kinds == {MEAN} and clipped else AUTO
+    if VARIANCE in kinds or groups > MOST_TOTALS:
+        return GroupMeans.name if kinds == {MEAN} and groups <= MOST_GROUPS else AUTO
+    clipped = groups == 1 or groups > _FEW_GROUPS
+    return GroupMeans.name if kinds == {MEAN} and clipped else KnotTotal.name
 
 
 def share_by_error(

@@ -142,7 +142,7 @@ def test_questions_that_no_value_answers_are_refused() -> None:
 def test_a_group_that_noise_hides_may_hold_the_largest_values() -> None:
     """Ten rows of a label have all values that there are: intervals of their sum hold it, 990."""
     rows = 1_000
-    schema = {
+    schema: dict[str, Domain] = {
         "kind": Category(["a", "b", "c"]),
         "size": Integer(0, 99),
         "q": Integer(0, 3),

@@ -28,6 +28,7 @@ from partita.public.boxes.base import BoxTerm
 
 if TYPE_CHECKING:
     from partita.public.sums.group_means import GroupEstimate
+    from partita.public.sums.knot_walk import TotalEstimate
     from partita.public.sums.level_trees import LevelEstimate
     from partita.public.sums.log_tree import LogEstimate
     from partita.public.sums.parts import KeyCounts
@@ -272,12 +273,17 @@ class Ratio(NoisyNumber):
         """Bounds that hold with about this confidence; a model, not a guarantee."""
         z = NormalDist().inv_cdf((1 + float(check_probability(confidence, "confidence"))) / 2)
         found = self.joint.interval(z) if self.determinable else None
-        if found and not math.isfinite(self.hidden[2] - self.hidden[1]):
+        if found and not self._tail_known:
             return self.worst(min(0.5, 1 - float(confidence)))
         part = _at_level(float(confidence))
         low, high = self._with_hidden(*found, part) if found else (-math.inf, math.inf)
         part = z / _TAIL_DEVIATIONS
         return self._convert(low - part * self.tail.below), self._convert(high + part * self.tail.above)
+
+    @property
+    def _tail_known(self) -> bool:
+        """Whether anything is known about values that are not covered."""
+        return math.isfinite(self.hidden[2] - self.hidden[1]) and math.isfinite(sum(self.tail))
 
     def _with_hidden(self, low: float, high: float, part: float) -> tuple[float, float]:
         """An interval widened by rows that are hidden: they may add to the top, and to the bottom."""
@@ -296,7 +302,7 @@ class Ratio(NoisyNumber):
     def __str__(self) -> str:
         if not self.determinable:
             return f"not determinable, covers {self.covers}"
-        if self.hidden != (0.0, 0.0, 0.0):
+        if self.hidden != (0.0, 0.0, 0.0) or not self._tail_known:
             likely, assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
             value = round_within(self.value, likely, self.error)
             return f"{value} ({ends(likely, error=self.error)}){assumed}, covers {self.covers}"
@@ -342,7 +348,7 @@ class SumRelease(ReleaseKind, ABC):
     @abstractmethod
     def _estimate(
         self, terms: Sequence[BoxTerm], density: KeyCounts | None = None
-    ) -> LevelEstimate | LogEstimate | GroupEstimate:
+    ) -> LevelEstimate | LogEstimate | GroupEstimate | TotalEstimate:
         """Everything that can be said about one question."""
 
     def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:

@@ -177,6 +177,13 @@ class PooledColumn:
         return bool(octaves.max() > _LEAST_OCTAVE * float(self.scale))
 
     @property
+    def flat(self) -> bool:
+        """Whether only zeros stand out of the noise, so that nothing tells how large other values may be."""
+        origins = 1 + len(self.buckets.above), 1 + len(self.buckets.below)
+        past = [side.seen[origin + 1 :] for side, origin in zip(self._sides, origins, strict=True)]
+        return not self.centred and not any(bool((seen > 0.0).any()) for seen in past)
+
+    @property
     def band(self) -> Clip | None:
         """Where most rows lie, if that is so far from the origin that magnitudes tell little about them.
 
@@ -383,7 +390,8 @@ class GroupEstimate:
     def mean(self) -> Ratio:
         """The mean of all values: that of the clipped ones, corrected by the pooled column.
 
-        The interval is about the true mean. It has room for what the pooled column may have beyond the clip.
+        The interval is about the true mean. It has room for what the pooled column may have beyond the clip;
+        where only zeros stand out, nothing is known about that, and the guaranteed bounds are the interval.
         """
         line, clip = self.release.line, self.release.clip
         lower, upper = self._masses
@@ -400,7 +408,9 @@ class GroupEstimate:
             float(line.up),
             self._bounds,
             shown=self.release.number,
-            tail=MeanTail(
+            tail=MeanTail(math.inf, math.inf)
+            if self.release.pooled.flat
+            else MeanTail(
                 max(0.0, shift + self._most_tail(worst.below, rows)),
                 max(0.0, self._most_tail(worst.above, rows) - shift),
             ),

@@ -114,7 +114,7 @@ def query_mechanisms() -> Mapping[str, type[Any]]:
 
 @cache
 def total_mechanisms() -> Mapping[str, type[Any]]:
-    """Every mechanism that releases the total of a column alone, by the name users know."""
+    """Every mechanism that releases totals of a column alone, by the name users know."""
     return _find_mechanisms({"value"}, KnotTotalRelease)
 
 
@@ -300,10 +300,9 @@ def check_name(
     widths: Iterable[int],
     *,
     queries: bool = False,
-    totals: bool = False,
-    means: bool = False,
+    sums: bool = False,
 ) -> None:
-    """Raise InvalidParameter unless the mechanism exists and suits a view, queries, totals or means."""
+    """Raise InvalidParameter unless the mechanism exists and suits a view, queries, or plain sums."""
     if mechanism == AUTO:
         return
     if is_own(mechanism):
@@ -316,8 +315,7 @@ def check_name(
     alone = {**axis_mechanisms(), **quantile_mechanisms()}
     suiting = [box_mechanisms() if width > 1 else alone for width in widths]
     suiting += [query_mechanisms()] if queries else []
-    suiting += [total_mechanisms()] if totals else []
-    suiting += [mean_mechanisms()] if means else []
+    suiting += [total_mechanisms(), mean_mechanisms()] if sums else []
     several = (box_mechanisms(), query_mechanisms(), total_mechanisms(), mean_mechanisms())
     every = {name: each for found in (alone, *several) for name, each in found.items()}
     name = _check_known(mechanism, every)
@@ -325,7 +323,7 @@ def check_name(
         return
     kind = "several columns together" if name in box_mechanisms() else "one column"
     kind = "queries" if name in query_mechanisms() else kind
-    kind = "totals, with sums= and no moments=, by= or views=" if name in total_mechanisms() else kind
+    kind = "totals, with sums= and no moments=" if name in total_mechanisms() else kind
     kind = "means, with sums= and no moments=" if name in mean_mechanisms() else kind
     others = ", ".join(sorted(set().union(*suiting)))
     fix = f"use {AUTO!r}, or one of {others}" if others else f"use {AUTO!r}"
