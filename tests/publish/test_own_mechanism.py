@@ -197,7 +197,19 @@ class Boasting(Counted):
         (object(), "must be 'auto' or one of"),
         (3, "must be 'auto' or one of"),
     ],
-    ids=str,
+    ids=[
+        "size",
+        "epsilon",
+        "neighbors",
+        "boasting",
+        "silent",
+        "boxes",
+        "guarantee",
+        "error",
+        "number",
+        "object",
+        "3",
+    ],
 )
 def test_what_is_no_mechanism_for_these_columns_is_refused(mechanism: Any, rule: str) -> None:
     """By publish and by plan, before any row is read."""

@@ -74,7 +74,9 @@ def test_a_format_is_told_by_name(domain: Domain, values: list[object], name: st
     assert format.fix
 
 
-@pytest.mark.parametrize("values", [["what"], [b"\xfe\xfd"], ["x" * 5000], [object()]], ids=str)
+@pytest.mark.parametrize(
+    "values", [["what"], [b"\xfe\xfd"], ["x" * 5000], [object()]], ids=["word", "bytes", "long", "object"]
+)
 @pytest.mark.parametrize("domain", [NUMBER, WHOLE, DAY, LABEL], ids=lambda each: type(each).__name__)
 def test_what_is_in_no_format_is_not_told(domain: Domain, values: list[object]) -> None:
     """Any other value, be it no text at all; nothing raises."""
