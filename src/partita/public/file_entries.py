@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast, final
@@ -421,8 +422,9 @@ class ViewForm:
 
     def written(self, view: Published, parts: Parts) -> dict[str, Json]:
         """The entries of a view but for its series."""
-        released = self.released(view)
-        known = type(released).of_kind(released.kind) is type(released)
+        released, known = self.released(view), False
+        with suppress(InvalidRelease):
+            known = type(released).of_kind(released.kind) is type(released)
         fix = "keep it in memory, or let the mechanism return one of Partita's classes"
         check_release(known, "release", "must be of a class that a file can be read back to", fix=fix)
         return {

@@ -47,7 +47,7 @@ def test_the_services_on_the_page_are_understood() -> None:
 
     for line in [*text, unit]:
         assert parser().parse_args(served(line)).folder == "public"
-    assert len(text) == 2
+    assert len(text) == 4
 
 
 def test_the_unit_is_hardened() -> None:

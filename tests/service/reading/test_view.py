@@ -155,7 +155,7 @@ def test_what_can_be_copied_asks_the_same(client: Client, shelf: Path) -> None:
         [sys.executable, "-c", snippets["python"]], cwd=shelf, capture_output=True, text=True, check=True
     )
 
-    assert ran.stdout.startswith(f"Answer({value:.6g} ")
+    assert ran.stdout.startswith(f"Answer({value:,.0f} ± ")
     assert client.get("/releases/people/ask", q=snippets["text"]).json()["value"] == value
     assert client.send("GET", shown["links"]["json"]).json()["selection"] == shown["selection"]
     assert snippets["curl"].startswith(
