@@ -753,9 +753,8 @@ SUMS: Final = (
         "true counts of magnitudes choose the knots of a total",
         "trusted/mechanisms/totals.py",
         "self.magnitudes.caps(buckets, self.bucket_scale, groups=self.groups)",
-        "self.magnitudes.caps(\n"
-        "            rows.folded(partial(_count_buckets, self.magnitudes)), self.bucket_scale, groups=self.groups\n"
-        "        )",
+        "self.magnitudes.caps(rows.folded(partial(_count_buckets, self.magnitudes)), "
+        "self.bucket_scale, groups=self.groups)",
         "tests/trusted/mechanisms/sums/test_totals.py::test_where_one_row_would_move_the_knots_it_costs_exactly_epsilon",
     ),
     Bug(

@@ -28,6 +28,7 @@ from partita.public.boxes.base import BoxTerm
 
 if TYPE_CHECKING:
     from partita.public.sums.group_means import GroupEstimate
+    from partita.public.sums.knot_walk import TotalEstimate
     from partita.public.sums.level_trees import LevelEstimate
     from partita.public.sums.log_tree import LogEstimate
     from partita.public.sums.parts import KeyCounts
@@ -376,7 +377,7 @@ class SumRelease(ReleaseKind, ABC):
     @abstractmethod
     def _estimate(
         self, terms: Sequence[BoxTerm], density: KeyCounts | None = None
-    ) -> LevelEstimate | LogEstimate | GroupEstimate:
+    ) -> LevelEstimate | LogEstimate | GroupEstimate | TotalEstimate:
         """Everything that can be said about one question."""
 
     def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:

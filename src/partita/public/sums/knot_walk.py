@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, Never, final
 
 import numpy as np
 
 from partita.answer import Answer
 from partita.arrays import Floats
+from partita.errors import InvalidParameter
 from partita.lazy import cached_property
 from partita.public.bounds import laplace_sum_reach, laplace_variance
-from partita.public.sums.base import Covers, End, Joint, Ratio, ratio_bounds
+from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ratio_bounds
 from partita.public.sums.tails import BETA, MARGIN, THINNING, measured_thinning, weigh_tail
 
 UNIT: Final = 1 << 30
@@ -120,7 +121,7 @@ class KnotSide:
         """How many doublings each silent knot lies ahead; the last one may be nearer than one."""
         if not top:
             return np.arange(1.0, self.knots.size + 1.0)
-        return np.maximum(1.0, np.log2(self.knots[top:] / self.knots[top - 1]))
+        return np.asarray(np.maximum(1.0, np.log2(self.knots[top:] / self.knots[top - 1])))
 
     @property
     def known(self) -> bool:
@@ -273,7 +274,7 @@ def add_groups(sides: Sequence[KnotSide], masses: Floats) -> float:
     clear = (np.arange(knots.size) < tops[:, np.newaxis]) & (masses > _DOUBT * noise)
     rest = np.where(clear, 0.0, masses).sum(axis=0)
     scale = noise * np.sqrt(np.maximum((~clear).sum(axis=0), 1))
-    top = max(int(clear.any(axis=0).nonzero()[0].max(initial=-1)) + 1, sides[0].start)
+    top = max(int(np.flatnonzero(clear.any(axis=0)).max(initial=-1)) + 1, sides[0].start)
     loud = rest[:top] > _OWN * scale[:top]
     found = float((knots[:top] * rest[:top]) @ loud) + float((knots * masses)[clear].sum())
     while 0 < top < knots.size:
@@ -318,6 +319,26 @@ class TotalEstimate:
             about=f"{self.subject}\n{self.finding}",
             likely=self.interval,
         )
+
+    @property
+    def sum(self) -> SumAnswer:
+        """The total; it is about all values, and its interval says what noise may hide."""
+        return SumAnswer(self.answer, self.covers, self.beyond)
+
+    @property
+    def nulls(self) -> Never:
+        """Rows without a value are in no bucket, and have no mass."""
+        _refuse("nulls")
+
+    @property
+    def variance(self) -> Never:
+        """No squares were released."""
+        _refuse("moments")
+
+    @property
+    def std(self) -> Never:
+        """No squares were released."""
+        _refuse("moments")
 
     @property
     def count(self) -> Answer:
@@ -445,3 +466,9 @@ class TotalEstimate:
 def format_total(number: float) -> str:
     """A total to six figures."""
     return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
+
+
+def _refuse(name: str) -> Never:
+    rule = "must have been released, and totals, means and numbers of rows were"
+    fix = "publish with sums=[...] and without the mechanism 'totals'"
+    raise InvalidParameter(name, rule, given="totals", fix=fix)

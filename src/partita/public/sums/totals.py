@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple, Never, Self, final
+from typing import Any, ClassVar, Final, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from partita.answer import Answer
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
-from partita.errors import InvalidParameter, check, check_release
+from partita.errors import check, check_release
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.base import damaged
 from partita.public.boxes.base import BoxTerm, check_terms
-from partita.public.sums.base import SumAnswer, SumRelease, ValueLine
+from partita.public.sums.base import SumRelease, ValueLine
 from partita.public.sums.knot_walk import (
     UNIT,
     Held,
@@ -303,19 +303,14 @@ class KnotTotalRelease(SumRelease):
         """What the masses of all groups say together."""
         return self._about(np.arange(len(self.masses)))
 
-    def sum(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:
-        """The total of the column; it is about all values, and its interval says what noise may hide."""
-        found = self._estimate(terms)
-        return SumAnswer(found.answer, found.covers, found.beyond)
-
     @property
     def story(self) -> str:
         """What was chosen on the way, and what the total leaves out."""
         first = [format_total(cap * float(self.value.step)) for cap in self.caps[:2] if cap is not None]
         groups = f" of each of {len(self.masses):,} groups" if self.keys else ""
         return (
-            f"Masses{groups} lie on knots that double from {' and '.join(first)} on. A total is that of all rows "
-            "within the declared bounds; rows that are null, invalid or out of bounds are no part of it."
+            f"Masses{groups} lie on knots that double from {' and '.join(first)} on. A total is that of all "
+            "rows within the declared bounds; rows that are null, invalid or out of bounds are no part of it."
         )
 
     @property
@@ -359,16 +354,6 @@ class KnotTotalRelease(SumRelease):
             scale=reader.scale("scale"),
             guarantee=guarantee,
         )
-
-    def nulls(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Never:
-        """Rows without a value are in no bucket, and have no mass."""
-        _refuse()
-
-    def variance(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> Never:
-        """No squares were released."""
-        _refuse()
-
-    std = variance
 
     def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> TotalEstimate:
         """What the masses say about the groups in some boxes of the keys."""
@@ -470,11 +455,3 @@ def _read_caps(reader: PartsReader, magnitudes: Magnitudes) -> Caps:
         reader.optional(name, partial(reader.integer, low=1, high=length)) for name, length in lengths.items()
     )
     return Caps(up, down, reader.flag("seen"), reader.integer("deeper", low=0, high=_ALL_THE_WAY))
-
-
-def _refuse() -> Never:
-    rule = (
-        "must have been published with counts for this question: totals, means and numbers of rows are here"
-    )
-    fix = "ask for its sum, or publish sums without the mechanism 'totals'"
-    raise InvalidParameter("column", rule, given="a total", fix=fix)

@@ -1,4 +1,4 @@
-"""Totals of a column, also by groups: counts of magnitudes choose knots, noisy masses on them say the rest."""
+"""Totals of a column, also by groups: counts of magnitudes choose knots, noisy masses say the rest."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def test_published_totals_replay_within_epsilon(protected: dict[str, Any], by: s
         for pay, sex in ((before, "a"), ([6] * rows, "b"))
     )
     asked: dict[str, Any] = {"epsilon": Fraction(1), "sums": ["pay"], "mechanism": "totals", **protected}
-    schema = {"pay": VALUE, "sex": Category(["a", "b"])}
+    schema: dict[str, Domain] = {"pay": VALUE, "sex": Category(["a", "b"])}
 
     loss = replay_publish(one, other, schema, passes=3, seed=1, by=by, **asked)
 
@@ -414,7 +414,7 @@ def test_other_questions_are_refused() -> None:
 
     assert release.specials == {}
     for question in (release.nulls, release.variance, release.std):
-        with pytest.raises(InvalidParameter, match="totals, means and numbers of rows are here"):
+        with pytest.raises(InvalidParameter, match="totals, means and numbers of rows were"):
             question([])
 
 
