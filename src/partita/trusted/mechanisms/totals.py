@@ -118,6 +118,8 @@ class KnotTotal(Private):
         The points have a column for each key, and the value is the last column.
         """
         rows = check_points_fit(points, (*self.keys, self.magnitudes.line.axis), self.contributions)
+        if self.rows_changed * (1 / self.bucket_scale + UNIT / self.scale) > self.epsilon:
+            raise AssertionError("totals would spend more than their epsilon")
         session = noise.session()
         buckets = session.add(rows.folded(partial(_count_buckets, self.magnitudes)), self.bucket_scale)
         caps = self.magnitudes.caps(buckets, self.bucket_scale, groups=self.groups)

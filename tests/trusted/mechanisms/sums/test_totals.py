@@ -259,7 +259,7 @@ def test_knots_from_true_counts_are_caught(monkeypatch: pytest.MonkeyPatch) -> N
 def test_change_one_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for one unit where a row that moves changes two loses more than epsilon."""
     assert _most_loss(**MOVING) == 1
-    monkeypatch.setattr(KnotTotal, "scale", property(lambda self: UNIT / (self.epsilon * Fraction(19, 20))))
+    monkeypatch.setattr(KnotTotal, "rows_changed", 1)
 
     assert _most_loss(**MOVING) > 1
 
@@ -280,11 +280,16 @@ def test_two_roundings_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _most_loss() > 1
 
 
-def test_all_of_epsilon_for_the_masses_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Magnitudes that nobody has paid for are seen."""
+@pytest.mark.parametrize("protected", [{}, MOVING, {"contributions": 3}], ids=str)
+def test_parts_that_exceed_epsilon_draw_no_noise(
+    protected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Magnitudes that nobody has paid for end the release before the first draw."""
+    mechanism = KnotTotal(value=VALUE, epsilon=1, **protected)
     monkeypatch.setattr(KnotTotal, "scale", property(lambda self: UNIT / self.rate))
 
-    assert _most_loss() == Fraction(21, 20)
+    with pytest.raises(AssertionError, match="more than their epsilon"):
+        mechanism.release(_points(CROWD, VALUE), noise=tape_noise(b""))
 
 
 def test_a_release_with_too_little_noise_breaks_its_promise() -> None:
@@ -510,8 +515,7 @@ def test_groups_with_all_of_epsilon_each_are_caught_where_a_person_is_in_several
 ) -> None:
     """Groups are disjoint for rows, but not for persons."""
     mechanism = KnotTotal(keys=[KEY], value=VALUE, epsilon=1, contributions=3)
-    scale = UNIT / (mechanism.epsilon * Fraction(19, 20))
-    monkeypatch.setattr(KnotTotal, "scale", property(lambda self: scale))
+    monkeypatch.setattr(KnotTotal, "rows_changed", 1)
 
     run = _run_by_group(mechanism)
 
