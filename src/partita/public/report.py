@@ -351,7 +351,7 @@ def _numbers_accuracy(published: Sequence[Published], beta: float) -> Iterator[s
     statistics = {view.sums.statistic for view in published if isinstance(view, SumView)}
     if "totals" in statistics:
         yield (
-            "Error of totals: an interval is about the true total of all values within the declared bounds. "
+            "Error of totals: an interval is about the true total, or mean, of all values within the bounds. "
             "Its lower end allows for noise, its upper end also for a tail that noise hides, if that tail "
             "thins out; guaranteed bounds need no such assumption."
         )
@@ -393,7 +393,7 @@ def _numbers_rules(published: Sequence[Published]) -> Iterator[str]:
     if "totals" in statistics:
         yield (
             "Rule: a total leaves out rows whose value is missing, cannot be read, or is beyond the declared "
-            "bounds."
+            "bounds; so does a mean beside it."
         )
     if statistics & {"sums", "means"}:
         yield (

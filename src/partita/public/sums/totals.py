@@ -54,6 +54,7 @@ _OCTAVE: Final = 4  # buckets that are tested together, as in the cap of level t
 _CLEAR: Final = 2.5  # scales of noise, times ln(1000 buckets), that an octave must exceed: no false cap
 _FILLED: Final = 3.0  # scales that the last bucket of the cap must exceed: fewer place it too high
 _GUESSED: Final = 2.0  # the same where no octave is clear, and the loudest one is a guess
+_NEAR: Final = Fraction(5, 4)  # of the cap: a bound below that takes its place
 _STEPS_DOWN: Final = 4  # knots below the caps, each a quarter of the next, for groups of smaller values
 _ALL_THE_WAY: Final = 31  # the same where the caps are a guess: 4^31 is beyond all magnitudes
 
@@ -127,11 +128,12 @@ class Magnitudes:
                 np.add.at(exact, first + bucket, counts[chosen])
         return exact
 
-    def caps(self, noisy: NDArray[Any], scale: Fraction, *, groups: int = 1) -> Caps:
+    def caps(self, noisy: NDArray[Any], scale: Fraction, *, groups: int = 1, joined: bool = True) -> Caps:
         """The cap of each side: the edge of the last bucket that holds rows.
 
         A side on which no octave is clear has the cap of the other side. If none is clear, that of the
         loudest octave serves both as a guess, and knots go down to 1; else they do for several groups only.
+        A cap right below the declared bound is `joined` with it: two knots there would have twice the noise.
         """
         number = len(self.edges[0])
         sides = list(zip(self.edges, (noisy[:number], noisy[number:]), strict=True))
@@ -139,14 +141,16 @@ class Magnitudes:
         seen = max(found) > 0
         shared = max(found) or max((self._guess(*side, float(scale)) for side in sides), default=(0.0, 1))[1]
         up, down = (
-            min(cap or shared, length) if length else None
+            (length if joined and length < _NEAR * (cap or shared) else min(cap or shared, length))
+            if length
+            else None
             for cap, length in zip(found, (self.up, self.down), strict=True)
         )
         return Caps(up, down, seen, (_STEPS_DOWN if groups > 1 else 0) if seen else _ALL_THE_WAY)
 
     def earlier_caps(self, noisy: NDArray[Any], scale: Fraction) -> Caps:
         """The caps of files that do not hold them: knots began at 1 where no octave was clear."""
-        found = self.caps(noisy, scale)
+        found = self.caps(noisy, scale, joined=False)
         up, down = (cap if found.seen or cap is None else 1 for cap in found[:2])
         return Caps(up, down, found.seen)
 

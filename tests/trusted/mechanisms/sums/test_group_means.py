@@ -534,3 +534,20 @@ def test_what_means_cannot_do_is_refused_before_anything_is_read(options: dict[s
     with pytest.raises(InvalidParameter) as caught:
         pt.plan(schema, epsilon=1, rows=10, **{**options, "mechanism": "group-means"})
     assert caught.value.parameter == "mechanism"
+
+
+@pytest.mark.parametrize("huge", [0, 60], ids=["all zeros", "few huge values"])
+def test_where_only_zeros_stand_out_the_guaranteed_bounds_are_the_interval(huge: int) -> None:
+    """Nothing tells how large other values may be: the true mean is inside, and no width is zero."""
+    value = Integer(0, 2**31)
+    values = np.zeros(6_000, np.int64)
+    values[:huge] = 2**20 * (1 + np.arange(huge))
+    mechanism = GroupMeans(keys=[], value=value, epsilon=1)
+    points = Points.from_rows((values + 1)[:, np.newaxis], axes=[Axis.of(value)])
+    release = mechanism.release(points, noise=tape_noise(EndlessTape(4)))
+    answer = release.mean([release.everything])
+    low, high = answer.interval()
+
+    assert (low, high) == pytest.approx(answer.worst())
+    assert low <= values.mean() <= high
+    assert " .. " in str(answer)
