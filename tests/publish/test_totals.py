@@ -10,6 +10,7 @@ import pytest
 
 import partita as pt
 from partita.cli.main import main
+from partita.domain.base import Domain
 from partita.errors import InvalidParameter
 from partita.testing import EndlessTape, system_noise, tape_noise
 
@@ -165,3 +166,67 @@ def test_an_answer_shows_what_it_is_about_in_a_notebook() -> None:
     assert str(answer).startswith("Total of all values from 0 to 1,000,000,000")
     assert "if the tail thins out" in answer._repr_html_()
     assert repr(answer).startswith("Answer(")
+
+
+# --- columns that noise hides --------------------------------------------------------------------
+
+HIDDEN: dict[str, list[Any]] = {
+    "all zeros": [0] * 2_000,
+    "one huge row": [0] * 1_999 + [10**9],
+    "all null": [None] * 2_000,
+    "constant": [700] * 2_000,
+    "no row": [],
+}
+ASKED: dict[str, dict[str, Any]] = {
+    "total": {"wants": ["total of cost"]},
+    "mean": {"wants": ["mean of cost"]},
+    "both": {"wants": ["total of cost", "mean of cost"]},
+    "totals by team": {"wants": ["total of cost by team"]},
+    "means by team": {"wants": ["mean of cost by team"]},
+    "variances by team": {"wants": ["total of cost by team", "variance of cost by team"]},
+    "sums": {"sums": ["cost"], "by": ["team"]},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("column", HIDDEN)
+def test_whatever_noise_hides_is_inside_of_the_interval(column: str, asked: str) -> None:
+    """No total or mean of a group, with rows or without, or of all is 0 ± 0, and each holds the truth."""
+    costs = HIDDEN[column]
+    rows = {"cost": costs, "team": [1 + row % 3 for row in range(len(costs))]}
+    schema: dict[str, Domain] = {"cost": pt.Integer(0, 10**9), "team": pt.Integer(1, 4)}
+    with system_noise(tape_noise(EndlessTape(0))):
+        release = pt.publish(rows, schema, epsilon=1, **ASKED[asked])
+    texts = " ".join(ASKED[asked].get("wants", ["total mean by"]))
+    groups = [{}, {"team": 1}, {"team": 4}] if "by" in texts else [{}]
+    for group in groups:
+        own = [
+            cost
+            for cost, team in zip(costs, rows["team"], strict=True)
+            if cost is not None and group.get("team", team) == team
+        ]
+        truths = {"total": float(sum(own)), "mean": sum(own) / len(own) if own else None}
+        for kind, truth in truths.items():
+            if kind in texts:
+                answer = (release.sum if kind == "total" else release.mean)("cost", where=group)
+                low, high = answer.interval()
+                assert low < high
+                assert "± 0," not in f"{answer},"
+                assert truth is None or low <= truth <= high
+
+
+@pytest.mark.parametrize("by", ["", " by age"])
+def test_a_total_beside_a_mean_is_about_all_values(by: str) -> None:
+    """One view has both: the total leaves no tail out, and the mean is the total over its rows."""
+    with system_noise(tape_noise(EndlessTape("both"))):
+        release = pt.publish(ROWS, SCHEMA, epsilon=1, wants=[f"total of cost{by}", f"mean of cost{by}"])
+    [view] = release.sums
+    total, mean = release.sum("cost"), release.mean("cost")
+
+    assert view.mechanism == "totals"
+    assert total.covers.everything
+    assert mean.covers.everything
+    for answer, truth in ((total, TRUTH), (mean, TRUTH / 4_000)):
+        low, high = answer.interval()
+        assert low <= truth <= high
+    assert str(total).startswith("Total of all values from 0 to 1,000,000,000;")
