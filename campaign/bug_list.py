@@ -792,6 +792,14 @@ SUMS: Final = (
     ),
     Bug(
         "sums and queries",
+        "totals may spend twice their epsilon",
+        "trusted/mechanisms/totals.py",
+        "UNIT / self.scale) > self.epsilon",
+        "UNIT / self.scale) > 2 * self.epsilon",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_parts_that_exceed_epsilon_draw_no_noise",
+    ),
+    Bug(
+        "sums and queries",
         "the magnitudes of a total are free",
         "trusted/mechanisms/totals.py",
         "return UNIT / (self.rate * (1 - _LOOK_SHARE))",
