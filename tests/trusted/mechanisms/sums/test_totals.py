@@ -289,7 +289,7 @@ def test_parts_that_exceed_epsilon_draw_no_noise(
     monkeypatch.setattr(KnotTotal, "scale", property(lambda self: UNIT / self.rate))
 
     with pytest.raises(AssertionError, match="more than their epsilon"):
-        mechanism.release(_points(CROWD, VALUE), noise=tape_noise(b""))
+        mechanism.release(_points(CROWD, VALUE), noise=ForbiddenNoise())
 
 
 def test_a_release_with_too_little_noise_breaks_its_promise() -> None:
