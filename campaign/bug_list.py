@@ -816,6 +816,14 @@ SUMS: Final = (
     ),
     Bug(
         "sums and queries",
+        "intervals of means trust what other groups suggest",
+        "public/sums/knot_walk.py",
+        "min(0.0, moved) - below - self.up.doubt",
+        "-below - self.up.doubt",
+        "tests/trusted/mechanisms/sums/test_totals.py::test_intervals_hold_in_groups_of_other_scales",
+    ),
+    Bug(
+        "sums and queries",
         "the magnitudes of a total are free",
         "trusted/mechanisms/totals.py",
         "return UNIT / (self.rate * (1 - _LOOK_SHARE))",

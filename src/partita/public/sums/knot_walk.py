@@ -20,7 +20,7 @@ from partita.arrays import Floats
 from partita.errors import InvalidParameter
 from partita.lazy import cached_property
 from partita.public.bounds import laplace_sum_reach, laplace_variance
-from partita.public.sums.base import Covers, End, Ratio, SumAnswer
+from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ratio_bounds
 from partita.public.sums.tails import BETA, MARGIN, THINNING, measured_thinning, weigh_tail
 
 UNIT: Final = 1 << 30
@@ -354,7 +354,10 @@ class TotalEstimate:
 
     @property
     def mean(self) -> Ratio:
-        """The mean of the same rows; sum and count are read from the same masses."""
+        """The mean of the same rows; sum and count are read from the same masses.
+
+        Where other groups have moved the total, the interval goes on to the one that its own masses say.
+        """
         hidden = [side.hidden(BETA) for side in (self.up, self.down)]
         above, below = (each.total for each in hidden)
         if not (self.up.known or self.down.known):
@@ -362,6 +365,7 @@ class TotalEstimate:
         weights = np.concatenate([[0.0], self.up.weights, -self.down.weights])
         variance = laplace_variance(self.scale) * self.terms * (_WIDER_MEAN / UNIT) ** 2
         rows = self.zero + self.up.rows + self.down.rows if self.better is None else self.better.rows
+        moved = self.up.value - self.down.value - self._value / self.step
         return Ratio(
             Joint(
                 self._value / self.step,
@@ -375,7 +379,11 @@ class TotalEstimate:
             self.bounds[1] / self.step,
             self._mean_bounds,
             shown=lambda ratio: ratio * self.step,
-            hidden=(sum(each.rows for each in hidden), -below - self.up.doubt, above + self.down.doubt),
+            hidden=(
+                sum(each.rows for each in hidden),
+                min(0.0, moved) - below - self.up.doubt,
+                max(0.0, moved) + above + self.down.doubt,
+            ),
             fewest=_FEWEST_ROWS * self.up.noise,
         )
 
