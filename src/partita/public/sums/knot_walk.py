@@ -20,7 +20,7 @@ from partita.arrays import Floats
 from partita.errors import InvalidParameter
 from partita.lazy import cached_property
 from partita.public.bounds import laplace_sum_reach, laplace_variance
-from partita.public.sums.base import Covers, End, Joint, Ratio, SumAnswer, ratio_bounds
+from partita.public.sums.base import Covers, End, Ratio, SumAnswer
 from partita.public.sums.tails import BETA, MARGIN, THINNING, measured_thinning, weigh_tail
 
 UNIT: Final = 1 << 30
