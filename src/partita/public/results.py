@@ -508,6 +508,11 @@ class Quantile:
     def __repr__(self) -> str:
         return f"Quantile({self.value} at {float(self.q):.6g}{add_basis(self.basis)})"
 
+    def __str__(self) -> str:
+        """With the values between which it lies."""
+        low, high = self.interval()
+        return f"{self.value} ({low} .. {high}) at {float(self.q):.6g}{add_basis(self.basis)}"
+
     def _repr_html_(self) -> str:
         """Without guaranteed bounds where they are work: `worst` gives them."""
         certain = None if self.line.one_by_one else f"{span(self.worst())}, but for 5%"

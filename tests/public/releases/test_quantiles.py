@@ -92,6 +92,7 @@ def test_bars_surround_the_value(publish: Publish) -> None:
     assert 0 < low < 0.5 < high < 1
     assert median.rank_interval(0.5)[0] > low
     assert repr(median) == "Quantile(500 at 0.5)"
+    assert str(median) == "{} ({} .. {}) at 0.5".format(median.value, *median.interval())
 
 
 def test_a_value_of_many_rows_takes_many_ranks(publish: Publish) -> None:
