@@ -410,7 +410,7 @@ def _spread_in(curve: Curve, lows: UInts, highs: UInts) -> tuple[Floats, Floats]
     >>> means.tolist(), variances.tolist()
     ([0.25, 5.5], [0.1875, 5.25])
     """
-    inner = (curve.ends > lows[0]) & (curve.ends < highs[-1])
+    inner = (curve.ends >= lows[0]) & (curve.ends < highs[-1])
     ends = np.unique(np.concatenate([curve.ends[inner], highs]))
     starts = np.concatenate([lows[:1], ends[:-1] + np.uint64(1)])
     piece, bin_ = np.searchsorted(curve.ends, ends), np.searchsorted(highs, ends)

@@ -274,7 +274,7 @@ def group_masses(mass: Floats, labels: bool, scale: int) -> Ints:
     Without that bin apart, all that it leaves would join it, and the column would have a single group.
 
     >>> group_masses(np.array([1.0, 90.0, 3.0, 2.0, 4.0]), False, 3).tolist()
-    [0, 1, 2, 2, 2]
+    [0, 1, 2, 2, 3]
     """
     join, whole, top = join_like if labels else join_neighbours, float(mass.sum()), int(mass.argmax())
     if float(mass[top]) <= _DOMINATED * whole:
