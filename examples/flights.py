@@ -56,7 +56,7 @@ print(release.report())
 # %% A rectangle: two days of storm, and everybody who was an hour late or more in it.
 
 told.chapter("3. A storm")
-start, end = datetime.datetime(2026, 2, 12, 10), datetime.datetime(2026, 2, 13, 13, 59)
+start, end = datetime.datetime(2026, 2, 12, 10), datetime.datetime(2026, 2, 13, 13)  # of whole hours
 stranded = release.count(departure=(start, end), delay=(60, None))
 within = (departure >= np.datetime64(start)) & (departure < np.datetime64("2026-02-13T14:00"))
 truth = int((within & (delay >= 60)).sum())
