@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -25,6 +26,7 @@ collect_ignore = [folder for folder, package in _NEEDS.items() if find_spec(pack
 # Folders whose tests publish with the noise of the system: the same in each run.
 _PUBLISHING = [Path(__file__).parent / folder for folder in ("publish", "trusted/mechanisms")]
 _READING = [Path(__file__).parent / folder for folder in ("public", "cli", "core")]  # releases are kept there
+_NOISE = "tests/trusted/noise"  # where fresh bytes are what is tested
 
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("fresh", deadline=None, max_examples=1_000, print_blob=True)
@@ -78,12 +80,32 @@ def fixed_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     kept = any(folder in parents for folder in _READING)
     wanted = marker or kept or any(folder in parents for folder in _PUBLISHING)
     if wanted and not fresh and not request.config.getoption("--fresh"):
-        name, numbers = request.node.path.name if kept else request.node.name, count()
+        monkeypatch.setattr(kernel, "os", _fixed_os(request.node.path.name if kept else request.node.name))
 
-        def urandom(size: int) -> bytes:
-            return hashlib.shake_256(f"{name} {next(numbers)}".encode()).digest(size)
 
-        monkeypatch.setattr(kernel, "os", SimpleNamespace(urandom=urandom))
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Any:
+    """What several tests share is made of the same noise in each run, whichever test comes first.
+
+    Such fixtures are made before `fixed_bytes` of a test, so that it cannot reach them.
+    """
+    own = fixturedef.scope == "function" or fixturedef.baseid.startswith(_NOISE)
+    if own or request.config.getoption("--fresh"):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        name = f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"
+        patch.setattr(kernel, "os", _fixed_os(name))
+        return (yield)
+
+
+def _fixed_os(name: str) -> SimpleNamespace:
+    """In place of the module `os`: bytes that depend on a name, and on how many have been drawn."""
+    numbers = count()
+
+    def urandom(size: int) -> bytes:
+        return hashlib.shake_256(f"{name} {next(numbers)}".encode()).digest(size)
+
+    return SimpleNamespace(urandom=urandom)
 
 
 @pytest.fixture(autouse=True)
