@@ -33,7 +33,7 @@ from partita.public.axis.base import (
 from partita.public.axis.consistent import LevelSolver
 from partita.public.axis.curve import Curve, fit_curve
 from partita.public.base import damaged
-from partita.public.bounds import largest_reach
+from partita.public.bounds import largest_reach, overlay_runs
 
 _LARGEST_SIZE: Final = 2**30
 _MOST_LEVELS: Final = 31
@@ -160,8 +160,10 @@ class TreeRelease(AxisRelease):
         least = least_sum(each.sign for each in ranges)
         if not self.consistent:
             return self.combined(ranges).answer(least)
-        lows, highs, signs = np.array(ranges, np.int64).reshape(-1, 3).T
-        value = float((self._between(lows, highs) * signs).sum())
+        runs = overlay_runs((low, high + 1, sign) for low, high, sign in ranges)
+        value = float(
+            sum(factor * (self._before[stop] - self._before[first]) for first, stop, factor in runs)
+        )
         noise = cache(partial(self.solver.noise_of, ranges))
         return Answer(
             value,
