@@ -82,6 +82,11 @@ class Guarantee:
         return self.delta == 0
 
     @property
+    def same_rows(self) -> bool:
+        """Whether neighbours have equally many rows, so that their number is public."""
+        return same_rows(self.neighbors, self.contributions, self.unit)
+
+    @property
     def factor(self) -> float:
         """By which one unit changes the probability of any output at most, but for delta: e^epsilon.
 
@@ -225,6 +230,14 @@ def rows_changed(neighbors: Neighbors, contributions: int) -> int:
     check_choice(neighbors, "neighbors", get_args(Neighbors))
     each = 2 if neighbors == CHANGE_ONE else 1
     return each * integer(contributions, "contributions", low=1)
+
+
+def same_rows(neighbors: Neighbors, contributions: int, unit: Unit) -> bool:
+    """Whether neighbours have equally many rows: one of them is changed, and its unit has just that one.
+
+    A person of at most one row may have none.
+    """
+    return neighbors == CHANGE_ONE and contributions == 1 and unit not in _ROW_OF
 
 
 def _relation(guarantee: Guarantee) -> str:

@@ -558,9 +558,7 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         if self.guarantee is None:
             return Fraction(0)
         promised = self.guarantee
-        changes = AnswerChanges.between(
-            promised.neighbors, contributions=promised.contributions, operator=self.operator
-        )
+        changes = AnswerChanges.between(promised, self.operator)
         return promised.contributions / self.rows_scale + changes.cost(self.scale, promised.delta)
 
     def parts(self) -> Parts:

@@ -24,7 +24,7 @@ from partita.public.bounds import (
     square_root_error,
     tree_error,
 )
-from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_scale
+from partita.trusted.mechanisms.base import FixedCounts, Mechanism, PartNoise, check_fits, check_scale
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
@@ -37,7 +37,7 @@ _MOST_SEGMENTS: Final = 2**30
 
 @final
 @frozen(kw_only=True)
-class Tree(Mechanism):
+class Tree(FixedCounts):
     """Publish once; answer every interval over 0, ..., size-1 from a tree of noisy counts.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [SU, Thm 2.5]
@@ -92,9 +92,19 @@ class Tree(Mechanism):
 
     @cached_property
     def scales(self) -> tuple[Fraction, ...]:
-        """Every row lies in one node of each level, and the levels share epsilon by their weights."""
-        total = sum(self.weights)
-        return tuple(total / (weight * self.rate) for weight in self.weights)
+        """The change of neighbours' counts over epsilon, shared out to the levels by their weights."""
+        return tuple(self.changed / (weight * self.epsilon) for weight in self.weights)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """A row is in one node of each level; a level of weight w counts w times."""
+        return sum(self.weights, Fraction(0))
+
+    @property
+    def moved(self) -> Fraction:
+        """A row leaves a node and enters another on each level that has two; the root keeps it."""
+        levels = zip(self.weights, self.shape.nodes, strict=True)
+        return 2 * sum((weight for weight, nodes in levels if nodes > 1), Fraction(0))
 
     @property
     def scale(self) -> Fraction:
@@ -218,13 +228,14 @@ class PaperIntervals(Mechanism):
         )
 
     def tree(self, *, segments: int) -> Tree:
-        """The tree over that many released segments, with the other half of epsilon."""
-        return Tree(size=segments, epsilon=self.epsilon / 2, consistent=False, **self.protected)
+        """The tree over that many released segments, with the other half of epsilon, row by row."""
+        rows, epsilon = self.contributions, self.rate * self.contributions / 2
+        return Tree(size=segments, epsilon=epsilon, contributions=rows, unit=self.unit, consistent=False)
 
     @property
     def guarantee(self) -> Guarantee:
         """Both halves together."""
-        return Guarantee(epsilon=self.partition.epsilon + self.tree(segments=1).epsilon, **self.protected)
+        return Guarantee(epsilon=self.partition.epsilon + self.epsilon / 2, **self.protected)
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range, if that many rows lie in cells of their own.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import check, check_type
-from partita.guarantee import Composition, Guarantee
+from partita.guarantee import ADD_REMOVE, Composition, Guarantee
 from partita.numbers import Converted, Exact, freeze, frozen, parameter, rational
 from partita.public.bounds import independent_error, laplace_variance
 from partita.public.queries.operator import Structured
@@ -83,10 +83,24 @@ class LinearQueries(Mechanism):
         """By how much one row in or out can change all answers together."""
         return Fraction(self._operator.column_norm, self.granularity)
 
+    @cached_property
+    def moved(self) -> Fraction:
+        """By how much a row that goes from one cell to another can change all answers together."""
+        return Fraction(self._operator.column_distance, self.granularity)
+
+    @property
+    def changed(self) -> Fraction:
+        """By how much neighbours differ in all answers together; a row's worth if no row can change any."""
+        if self.neighbors == ADD_REMOVE:
+            return self.contributions * self.sensitivity
+        if self.same_rows:
+            return self.moved or self.sensitivity
+        return self.contributions * max(self.moved, self.sensitivity)
+
     @property
     def scale(self) -> Fraction:
         """The noise scale, in units of one over the granularity."""
-        return self.granularity * self.sensitivity / self.rate
+        return self.granularity * self.changed / self.epsilon
 
     @property
     def largest_error(self) -> float:
@@ -260,7 +274,7 @@ class NoisyWorkload(WorkloadMechanism, ABC):
     @cached_property
     def changes(self) -> AnswerChanges:
         """By how much neighbours can differ in the answers, in units of one over the granularity."""
-        return AnswerChanges.between(self.neighbors, contributions=self.contributions, operator=self.operator)
+        return AnswerChanges.between(self.guarantee, self.operator)
 
     @cached_property
     def composition(self) -> Composition:

@@ -198,9 +198,8 @@ def test_equation_10_is_the_one_in_the_notes() -> None:
     tree = Tree(size=size, epsilon=epsilon, neighbors="change-one")
 
     stated = 2 * math.log2(size) * (math.log(2 * size - 1) + 1) / epsilon
-    levels = Fraction(11, 10)  # The notes count log2(D) levels; with the root there is one more.
 
-    assert tree.node_error == pytest.approx(float(stated * levels))
+    assert tree.node_error == pytest.approx(float(stated))
 
 
 def test_the_square_root_version_wins_where_covers_are_long() -> None:
