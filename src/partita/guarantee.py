@@ -347,6 +347,12 @@ def advanced_rate(epsilon: object, delta: object, k: int) -> Fraction:
     return _largest(allowed)
 
 
+def corollary_rate(epsilon: object, delta: object, k: int) -> Fraction:
+    """epsilon / sqrt(8 k ln 1/delta), rounded down [DR14, Corollary 3.21]; private for epsilon at most 1."""
+    count = integer(k, "k", low=1)
+    return positive_epsilon(epsilon) / _root_above(8 * count * _log_of_inverse(delta))
+
+
 def best_composition(
     epsilon: object, delta: object, k: int, *, selections: int = 0, losses: object = None
 ) -> Composition:

@@ -355,7 +355,7 @@ def weights(name: str, size: int) -> Any:
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 9, 16, 32])
 def test_the_change_of_a_moved_row_is_the_largest_distance_of_two_columns(name: str, size: int) -> None:
-    """Counted over all pairs of cells, some move changes counts by just what is paid for, and none by more."""
+    """Over all pairs of cells some move changes counts by just what is paid for, and none by more."""
     mechanism, columns = weights(name, size)
 
     distances = [int(np.abs(one - other).sum()) for one, other in combinations(columns, 2)]
@@ -374,7 +374,7 @@ def test_the_change_of_a_moved_row_is_the_largest_distance_of_two_columns(name: 
     ],
 )
 def test_scales_of_moves_are_those_of_the_notes(name: str, size: int, scale: int) -> None:
-    """Between neighbours of equally many rows nothing is paid for the root, or for the prefix of all cells."""
+    """Between tables of equally many rows nothing is paid for the root, or for the prefix of all cells."""
     assert MAKERS[name](size=size, epsilon=1, neighbors="change-one").scale == scale
 
 
