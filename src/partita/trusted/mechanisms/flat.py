@@ -84,7 +84,7 @@ class Laplace(Additive):
     @property
     def moved(self) -> int:
         """d (size + 1 - d) intervals hold one of two cells that are d apart, and not the other."""
-        return (self.size + 1) // 2 * ((self.size + 2) // 2) if self.size > 1 else 0
+        return self.sensitivity if self.size > 1 else 0
 
     @property
     def terms(self) -> float:
