@@ -648,8 +648,8 @@ SUMS: Final = (
         "sums and queries",
         "the number of rows is released without noise",
         "trusted/mechanisms/workload.py",
-        "rows=data.total if scale is None else int(session.add(data.total, scale))",
-        "rows=data.total",
+        "rows=int(data.total if scale is None else session.add(data.total, scale))",
+        "rows=int(data.total)",
         "tests/trusted/mechanisms/projection/test_projected_laplace.py::test_all_neighbors_couple_within_epsilon",
     ),
     Bug(

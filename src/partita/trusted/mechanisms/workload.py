@@ -450,7 +450,7 @@ class ProjectedLaplace(NoisyWorkload):
         data, scale = self.fitting(points), self.rows_scale
         session = noise.session()
         released = ProjectedLaplaceRelease(
-            rows=data.total if scale is None else int(session.add(data.total, scale)),
+            rows=int(data.total if scale is None else session.add(data.total, scale)),
             rows_scale=scale,
             book=self.variant == "book",
             noisy=session.add(self.truth(data), self.scale),
