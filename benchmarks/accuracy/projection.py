@@ -102,6 +102,7 @@ def trial(mechanism: ProjectedLaplace, family: str, n: int, number: int) -> dict
     points = Points.from_rows(positions[:, None], axes=AGES.axes)
     truth = np.asarray(mechanism.truth(points), np.float64)
     release = mechanism.release(points)
+    assert release.rows_scale is not None, "rows come and go in this row"
     ways = {
         "projected": release.values,
         "unprojected": release.unprojected,

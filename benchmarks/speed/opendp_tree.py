@@ -51,12 +51,21 @@ class OpenDPTree:
     epsilon: float
 
     @cached_property
-    def measurement(self) -> Any:
-        """The levels with exact integer noise of the scale that makes them epsilon-private."""
+    def levels(self) -> Any:
+        """The counts of all nodes."""
         dp = opendp()
         space = dp.vector_domain(dp.atom_domain(T=dp.i32)), dp.l1_distance(T=dp.i32)
-        tree = dp.t.make_b_ary_tree(*space, leaf_count=self.size, branching_factor=BRANCHING)
-        return tree >> dp.m.then_laplace(scale=tree.map(1) / self.epsilon)
+        return dp.t.make_b_ary_tree(*space, leaf_count=self.size, branching_factor=BRANCHING)
+
+    @property
+    def scale(self) -> float:
+        """The noise scale that makes them epsilon-private."""
+        return float(self.levels.map(1) / self.epsilon)
+
+    @cached_property
+    def measurement(self) -> Any:
+        """The levels with exact integer noise of that scale."""
+        return self.levels >> opendp().m.then_laplace(scale=self.scale)
 
     @cached_property
     def consistency(self) -> Any:

@@ -82,6 +82,11 @@ class Guarantee:
         return self.delta == 0
 
     @property
+    def same_rows(self) -> bool:
+        """Whether neighbours have equally many rows, so that their number is public."""
+        return same_rows(self.neighbors, self.contributions, self.unit)
+
+    @property
     def factor(self) -> float:
         """By which one unit changes the probability of any output at most, but for delta: e^epsilon.
 
@@ -227,6 +232,14 @@ def rows_changed(neighbors: Neighbors, contributions: int) -> int:
     return each * integer(contributions, "contributions", low=1)
 
 
+def same_rows(neighbors: Neighbors, contributions: int, unit: Unit) -> bool:
+    """Whether neighbours have equally many rows: one of them is changed, and its unit has just that one.
+
+    A person of at most one row may have none.
+    """
+    return neighbors == CHANGE_ONE and contributions == 1 and unit not in _ROW_OF
+
+
 def _relation(guarantee: Guarantee) -> str:
     return f"{guarantee.neighbors} per {guarantee.unit} of at most {guarantee.contributions}"
 
@@ -332,6 +345,12 @@ def advanced_rate(epsilon: object, delta: object, k: int) -> Fraction:
         return spare > 0 and rate <= _log(1 + spare / (count * rate), ROUND_FLOOR)
 
     return _largest(allowed)
+
+
+def corollary_rate(epsilon: object, delta: object, k: int) -> Fraction:
+    """epsilon / sqrt(8 k ln 1/delta), rounded down [DR14, Corollary 3.21]; private for epsilon at most 1."""
+    count = integer(k, "k", low=1)
+    return positive_epsilon(epsilon) / _root_above(8 * count * _log_of_inverse(delta))
 
 
 def best_composition(

@@ -81,6 +81,10 @@ class Right:
     def guarantee(self) -> Guarantee:
         return self.tree.guarantee
 
+    @property
+    def changed(self) -> Fraction:
+        return self.tree.changed
+
     def release(self, data: Histogram, *, noise: Noise = SYSTEM) -> TreeRelease:
         return self.tree.release(data, noise=noise)
 

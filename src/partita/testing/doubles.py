@@ -397,12 +397,19 @@ def _check_guarantee_is_what_was_asked_for(mechanism: type[Any]) -> None:
 
 
 def _check_noise_follows_the_contribution_bound(mechanism: type[Any]) -> None:
-    """Twice the rows per person, twice every scale; and so for change-one neighbours and half of epsilon."""
+    """Twice the rows per person or half of epsilon, twice every scale.
+
+    For change-one neighbours twice, too, unless the mechanism says how much its counts have `changed`.
+    """
     once = _scales(_make(mechanism))
     assert once, f"{mechanism.__name__} asks for no noise"
-    for changes in ({"contributions": 2}, {"neighbors": "change-one"}, {"epsilon": Fraction(1, 2)}):
+    for changes in ({"contributions": 2}, {"epsilon": Fraction(1, 2)}):
         twice = _scales(_make(mechanism, **changes), changes.get("contributions", 1))  # type: ignore[arg-type]
         assert set(twice) == {2 * scale for scale in once}, f"{mechanism.__name__} with {changes}"
+    moving = _make(mechanism, neighbors="change-one")
+    needed = moving.changed / _make(mechanism).changed if hasattr(moving, "changed") else Fraction(2)
+    moved = {needed * scale for scale in once}
+    assert set(_scales(moving)) == moved, f"{mechanism.__name__} with change-one neighbors"
 
 
 def _check_zero_noise_is_deterministic(mechanism: type[Any]) -> None:

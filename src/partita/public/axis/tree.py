@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar, Final, Self, final
 
@@ -29,9 +30,10 @@ from partita.public.axis.base import (
     PartsReader,
     Term,
 )
+from partita.public.axis.consistent import LevelSolver
 from partita.public.axis.curve import Curve, fit_curve
 from partita.public.base import damaged
-from partita.public.bounds import largest_reach
+from partita.public.bounds import largest_reach, overlay_runs
 
 _LARGEST_SIZE: Final = 2**30
 _MOST_LEVELS: Final = 31
@@ -110,11 +112,13 @@ class Cut:
 class TreeRelease(AxisRelease):
     """Noisy counts of the nodes of each level, leaves first; the nodes of a level have noise of one scale.
 
-    `guarantee` is None if the release was made with injected noise: it protects nobody.
+    If it is `consistent`, answers come from the counts of cells that are closest to all noisy counts, in
+    least squares weighed by their variances: ranges add up. If not, an answer is the sum of the fewest
+    nodes. `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
 
     kind: ClassVar[str] = "tree"
-    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"tree": ("SU", "DNPR10")}
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"tree": ("SU", "DNPR10", "HRMS10")}
     max_series: ClassVar[int] = 1
     max_series_per_level: ClassVar[int] = 1
 
@@ -122,6 +126,7 @@ class TreeRelease(AxisRelease):
     size: int
     branching: int
     scales: tuple[Fraction, ...]
+    consistent: bool = False
     guarantee: Guarantee | None = None
 
     @cached_property
@@ -135,15 +140,37 @@ class TreeRelease(AxisRelease):
         return tuple(NoisyRow(level, scale) for level, scale in zip(self.levels, self.scales, strict=True))
 
     @cached_property
+    def solver(self) -> LevelSolver:
+        """What makes the counts consistent."""
+        return LevelSolver(self.shape, self.scales)
+
+    @cached_property
     def curve(self) -> Curve:
         """The monotone curve closest to the answers for all prefixes."""
         cells = np.arange(self.size)
-        return fit_curve(cells.astype(np.uint64), self._sums(np.zeros_like(cells), cells))
+        prefixes = self._before[1:] if self.consistent else self._sums(np.zeros_like(cells), cells)
+        return fit_curve(cells.astype(np.uint64), prefixes)
 
     def answer(self, *terms: Term) -> Answer:
-        """The signed sum of the fewest nodes that cover each term; a node may cancel."""
+        """The signed sum of the terms, from consistent counts or from the fewest nodes.
+
+        Of the fewest nodes that cover each term one may cancel.
+        """
         ranges = self._check_terms(terms)
-        return self.combined(ranges).answer(least_sum(each.sign for each in ranges))
+        least = least_sum(each.sign for each in ranges)
+        if not self.consistent:
+            return self.combined(ranges).answer(least)
+        runs = overlay_runs((low, high + 1, sign) for low, high, sign in ranges)
+        value = float(
+            sum(factor * (self._before[stop] - self._before[first]) for first, stop, factor in runs)
+        )
+        noise = cache(partial(self.solver.noise_of, ranges))
+        return Answer(
+            value,
+            lambda: math.sqrt(noise().variance),
+            lambda beta: (value - noise().reach(beta), value + noise().reach(beta)),
+            least,
+        )
 
     def combined(self, terms: Iterable[Term]) -> NoisySum:
         """The nodes of all terms, as one linear combination."""
@@ -154,23 +181,31 @@ class TreeRelease(AxisRelease):
         return NoisySum.of(zip(self.lines, runs, strict=True))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
-        """The sums of the covers of many ranges."""
-        return self._sums(*self._cells(lows, highs))
+        """The values of many ranges."""
+        cells = self._cells(lows, highs)
+        return self._between(*cells) if self.consistent else self._sums(*cells)
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        """The standard errors of the covers, exactly."""
-        numbers = self.shape.numbers(*self._cells(lows, highs))
+        """The standard errors of many ranges, exactly."""
+        cells = self._cells(lows, highs)
+        if self.consistent:
+            return np.sqrt(self._variances(*cells))
         by_variance: dict[float, Ints | int] = {}
-        for number, line in zip(numbers, self.lines, strict=True):
+        for number, line in zip(self.shape.numbers(*cells), self.lines, strict=True):
             by_variance[line.variance] = by_variance.get(line.variance, 0) + number
         return np.asarray(np.sqrt(sum(number * variance for variance, number in by_variance.items())))
 
     def error(self, beta: float) -> float:
-        """Every range at its share of beta, with as many nodes of each level as a cover can have."""
+        """Every range at its share of beta, with the largest variance that any has.
+
+        Of covers that is as many nodes of each level as one can have.
+        """
         share = float(check_probability(beta)) / (self.size * (self.size + 1) // 2)
+        if self.consistent:
+            return self.solver.largest_reach(share)
         longest = Counter[tuple[int, Fraction]]()
-        for scale, most in zip(self.scales, self.shape.most, strict=True):
-            longest[1, scale] += most
+        for scale, number in zip(self.scales, self.shape.most, strict=True):
+            longest[1, scale] += number
         return NoisySum(0, longest).reach(share)
 
     def bounds(self, low: int, high: int, beta: float) -> tuple[float, float]:
@@ -190,6 +225,8 @@ class TreeRelease(AxisRelease):
         """The noisy counts of each level, and the shape."""
         scales: list[Json] = [str(scale) for scale in self.scales]
         facts: dict[str, Json] = {"size": self.size, "branching": self.branching, "scales": scales}
+        if self.consistent:  # files of earlier versions do not say so, and are not
+            facts["consistent"] = True
         return Parts(facts, {f"level{i}": level for i, level in enumerate(self.levels)})
 
     @classmethod
@@ -203,13 +240,39 @@ class TreeRelease(AxisRelease):
         if shape not in (Hierarchy.of(size=size, branching=branching, root=root) for root in (True, False)):
             raise damaged("scales", "must be one for each level")
         names = [f"level{i}" for i in range(len(scales))]
-        reader.expect(facts=("size", "branching", "scales"), series=names)
+        said = ("consistent",) if "consistent" in parts.facts else ()
+        reader.expect(facts=("size", "branching", "scales", *said), series=names)
         levels = (reader.noisy(name, count=nodes) for name, nodes in zip(names, shape.nodes, strict=True))
-        return cls(levels=tuple(levels), size=size, branching=branching, scales=scales, guarantee=guarantee)
+        return cls(
+            levels=tuple(levels),
+            size=size,
+            branching=branching,
+            scales=scales,
+            consistent=bool(said) and reader.flag("consistent"),
+            guarantee=guarantee,
+        )
 
     def _cells(self, lows: UInts, highs: UInts) -> tuple[Ints, Ints]:
         low, high = self._check_ranges(lows, highs)
         return low.astype(np.int64), high.astype(np.int64)
+
+    @cached_property
+    def _before(self) -> Floats:
+        """The consistent count before each cell, and of all cells at the end."""
+        solved = self.solver.solve(self.levels)
+        return np.concatenate([np.zeros(1), np.cumsum(solved)])
+
+    def _between(self, lows: Ints, highs: Ints) -> Floats:
+        """The consistent counts of many ranges."""
+        return np.asarray(self._before[highs + 1] - self._before[lows])
+
+    def _variances(self, lows: Ints, highs: Ints) -> Floats:
+        """The variances of consistent counts, a block at a time."""
+        found = np.empty(lows.shape)
+        for start in range(0, lows.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            found[block] = self.solver.variances(lows[block], highs[block])
+        return found
 
     def _sums(self, lows: Ints, highs: Ints) -> Floats:
         """The sums of many covers, a block at a time."""

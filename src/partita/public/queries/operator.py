@@ -29,6 +29,9 @@ MOST_TERMS: Final = 2**22
 MOST_DENSE: Final = 2**24
 """Up to so many cells are visited one by one to make a property exact."""
 
+MOST_STEPS: Final = 2**26
+"""Up to so many sums every two cells are compared: a part of a second."""
+
 INT64_LIMIT: Final = 2**62
 """Integers whose absolute values stay below this are stored in 64 bits."""
 
@@ -194,6 +197,11 @@ class Operator(ABC):
     def column_norm(self) -> int:
         """The largest sum over queries of the absolute weights of one cell, in units, exactly."""
 
+    @property
+    def column_distance(self) -> int:
+        """No two cells have weights further apart, summed up over queries, in units."""
+        return 2 * self.column_norm
+
     @abstractmethod
     def __len__(self) -> int:
         """The number of queries."""
@@ -236,6 +244,19 @@ class Structured(Operator):
         Exact if that takes at most 2^24 cells to visit; otherwise an upper bound.
         """
         return self.norm(MOST_DENSE)
+
+    @cached_property
+    def column_distance(self) -> int:
+        """The largest L1 distance of the weights of two cells, in units.
+
+        Exact if that takes at most 2^26 sums, and twice the norm otherwise. Weights of functions are those
+        that answers use: each cell is evaluated once.
+        """
+        steps = self.cells**2 * (self.cells + len(self))
+        if steps > MOST_STEPS or 2 * self.largest * len(self) >= INT64_LIMIT:
+            return 2 * self.column_norm
+        weights = np.asarray(self.forward(np.eye(self.cells, dtype=np.int64))).astype(np.int64)
+        return max(int(np.abs(weights - weights[:, [cell]]).sum(axis=0).max()) for cell in range(self.cells))
 
     @abstractmethod
     def norm(self, limit: int) -> int:

@@ -23,7 +23,7 @@ from partita.arrays import Floats, Ints
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
-from partita.public.axis.base import Parts, PartsReader
+from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.base import damaged
 from partita.public.bounds import half_width, laplace_variance, largest_reach, repeated_reach
 from partita.public.queries.operator import Operator, split_limbs
@@ -50,6 +50,38 @@ class Point(NamedTuple):
     def distance(self, noisy: Floats) -> float:
         """f at this point."""
         return float(np.square(self.answers - noisy).sum()) / 2
+
+
+@final
+class Mirrored(Operator):
+    """The queries of another operator over its cells, and with opposite weights over a copy of them.
+
+    Its answers about weights x >= 0 of sum at most n are the n K of [DR14]: K is the convex hull of all
+    columns of the matrix and of their negatives.
+    """
+
+    def __init__(self, inner: Operator) -> None:
+        self.inner, self.shape, self.granularity = inner, (2, *inner.shape), inner.granularity
+        self.highest = max(abs(inner.lowest), abs(inner.highest))
+        self.lowest = -self.highest
+
+    @property
+    def column_norm(self) -> int:
+        return self.inner.column_norm
+
+    def answers(self, x: Any) -> Any:
+        return self.inner.answers(x[0] - x[1])
+
+    def combine(self, y: Any) -> Any:
+        once = np.asarray(self.inner.combine(y))
+        return np.stack([once, -once])
+
+    def row(self, index: int, like: Any) -> Any:
+        once = self.inner.row(index, like[0])
+        return np.stack([once, -once])
+
+    def __len__(self) -> int:
+        return len(self.inner)
 
 
 @final
@@ -459,9 +491,11 @@ _LARGEST_ROWS: Final = 2**127
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProjectedLaplaceRelease(WorkloadRelease):
-    """The noisy number of rows, noisy answers in units, and the projection if one was certified.
+    """The number of rows, noisy answers in units, and the projection if one was certified.
 
-    `values` are the projected answers; without a certificate they are the noisy ones, and `story` says so.
+    `rows` is exact where `rows_scale` is None: neighbours have equally many then. `values` are the projected
+    answers; without a certificate they are the noisy ones, and `story` says so. Of the `book` variant they
+    are projected on n K as printed, which holds the negatives of answers, too.
     """
 
     kind: ClassVar[str] = "projected-laplace"
@@ -469,20 +503,29 @@ class ProjectedLaplaceRelease(WorkloadRelease):
     max_series: ClassVar[int] = 8
 
     rows: int
-    rows_scale: Fraction
+    rows_scale: Fraction | None
     noisy: NDArray[Any]
     scale: Fraction
+    book: bool = False
     projection: Projection | None = None
 
     def projected(self) -> Self:
         """The same release with the projection of its answers, if one can be certified."""
-        found = project(self.operator, self.noisy, rows=self.most_rows, deviation=self.noise.deviation)
+        found = project(self.hull, self.noisy, rows=self.most_rows, deviation=self.noise.deviation)
         return replace(self, projection=found)
+
+    @cached_property
+    def hull(self) -> Operator:
+        """The operator whose answers about non-negative cells are projected on."""
+        return Mirrored(self.operator) if self.book else self.operator
 
     @property
     def most_rows(self) -> int:
-        """The noisy number of rows plus its reach: the table has more with probability 1/10,000 at most."""
-        return max(0, self.rows + rows_reach(self.rows_scale, _BETA))
+        """The number of rows, if it is noisy plus its reach: more with probability 1/10,000 at most."""
+        return self._most_rows(_BETA)
+
+    def _most_rows(self, beta: float) -> int:
+        return max(0, self.rows + (0 if self.rows_scale is None else rows_reach(self.rows_scale, beta)))
 
     @cached_property
     def noise(self) -> AnswerNoise:
@@ -522,7 +565,7 @@ class ProjectedLaplaceRelease(WorkloadRelease):
 
     def _possible(self, beta: float) -> tuple[float, float]:
         """With probability 1 - beta every answer is between these: as many rows, at the extreme weights."""
-        rows = max(0, self.rows + rows_reach(self.rows_scale, beta)) / self.operator.granularity
+        rows = self._most_rows(beta) / self.operator.granularity
         return rows * min(0, self.operator.lowest), rows * max(0, self.operator.highest)
 
     def error(self, beta: float) -> float:
@@ -535,7 +578,8 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         chance = float(check_probability(beta))
         if self.projection is None:
             return math.sqrt(len(self)) * self.noise.reach(len(self), chance)
-        beyond = max(0, rows_reach(self.rows_scale, chance / 2) - rows_reach(self.rows_scale, _BETA))
+        scale = self.rows_scale
+        beyond = 0 if scale is None else max(0, rows_reach(scale, chance / 2) - rows_reach(scale, _BETA))
         return self.noise.projected_distance(self.projection, beyond, chance / 2)
 
     @property
@@ -544,8 +588,9 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         text = "No projection was certified within the steps allowed: answers are the noisy ones."
         if self.projection is not None:
             off = self.projection.distance / math.sqrt(len(self))
+            tables = "tables and of their negatives" if self.book else "tables"
             text = (
-                f"Answers are projected on those of tables of at most {self.most_rows} rows; "
+                f"Answers are projected on those of {tables} of at most {self.most_rows} rows; "
                 f"the closest such answers are at most {off:.3g} away, in the root mean square."
             )
         if self.noise.deviation > self.rows / 4:
@@ -558,14 +603,16 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         if self.guarantee is None:
             return Fraction(0)
         promised = self.guarantee
-        changes = AnswerChanges.between(
-            promised.neighbors, contributions=promised.contributions, operator=self.operator
-        )
-        return promised.contributions / self.rows_scale + changes.cost(self.scale, promised.delta)
+        changes = AnswerChanges.between(promised, self.operator)
+        counted = Fraction(0) if self.rows_scale is None else promised.contributions / self.rows_scale
+        return counted + changes.cost(self.scale, promised.delta)
 
     def parts(self) -> Parts:
         """The noisy numbers, and the certificate if there is one: weights of cells and their gap."""
-        facts = {"rows": str(self.rows), "rows_scale": str(self.rows_scale), "scale": str(self.scale)}
+        scale = None if self.rows_scale is None else str(self.rows_scale)
+        facts: dict[str, Json] = {"rows": str(self.rows), "rows_scale": scale, "scale": str(self.scale)}
+        if self.book:  # files of earlier versions do not say so, and are not
+            facts["book"] = True
         found = self.projection
         if found is None:
             return Parts({**facts, "bits": None, "gap": None}, {"noisy": self.noisy})
@@ -581,15 +628,20 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         if universe.size > MOST_CELLS:
             raise damaged("universe", f"must have at most {MOST_CELLS} cells")
         certified = parts.facts.get("bits") is not None
+        said = ("book",) if "book" in parts.facts else ()
         read.expect(
-            facts=("rows", "rows_scale", "scale", "bits", "gap"),
+            facts=("rows", "rows_scale", "scale", "bits", "gap", *said),
             series=("noisy", "cells", "amounts") if certified else ("noisy",),
         )
+        rows, rows_scale = _read_rows(read), read.optional("rows_scale", read.scale)
+        if rows_scale is None and (rows < 0 or not (guarantee is None or guarantee.same_rows)):
+            raise damaged("rows_scale", "must be that of noise, unless neighbours have equally many rows")
         release = cls(
-            rows=_read_rows(read),
-            rows_scale=read.scale("rows_scale"),
+            rows=rows,
+            rows_scale=rows_scale,
             noisy=read.noisy("noisy", count=len(queries.over(universe))),
             scale=read.scale("scale"),
+            book=bool(said) and read.flag("book"),
             queries=queries,
             universe=universe,
             guarantee=guarantee,
@@ -607,7 +659,7 @@ def _read_rows(read: PartsReader) -> int:
 def _read_projection(read: PartsReader, release: ProjectedLaplaceRelease) -> Projection:
     """The projection, if it is that of the release's own noisy answers."""
     cells, amounts = read.row("cells", np.int64), read.row("amounts", np.int64)
-    ends = cells.size and (int(cells[0]) < 0 or int(cells[-1]) >= release.universe.size)
+    ends = cells.size and (int(cells[0]) < 0 or int(cells[-1]) >= math.prod(release.hull.shape))
     if ends or bool((cells[1:] <= cells[:-1]).any()):
         raise damaged("cells", "must be increasing cells of the universe")
     if bool((amounts <= 0).any()) or float(amounts.astype(np.float64).sum()) >= 2.0**LARGEST_BITS:
@@ -617,7 +669,7 @@ def _read_projection(read: PartsReader, release: ProjectedLaplaceRelease) -> Pro
     spare = LARGEST_BITS - release.most_rows.bit_length()
     bits, gap = read.integer("bits", low=0, high=spare), read.rational("gap")
     projection = Projection(
-        operator=release.operator, rows=release.most_rows, bits=bits, cells=cells, amounts=amounts, gap=gap
+        operator=release.hull, rows=release.most_rows, bits=bits, cells=cells, amounts=amounts, gap=gap
     )
     if not projection.holds(release.noisy, release.noise.deviation):
         raise damaged("gap", "must be that of the weights, and small enough")

@@ -88,11 +88,18 @@ class AnswerChanges:
     count: int
 
     @staticmethod
-    def between(neighbors: Neighbors, *, contributions: int, operator: Operator) -> AnswerChanges:
-        """The changes between neighbours who differ in one unit of at most so many rows."""
-        change = Change.of(neighbors, contributions=contributions)
+    def between(promise: Guarantee, operator: Operator) -> AnswerChanges:
+        """The changes between the neighbours of a guarantee.
+
+        A row in or out adds a column of weights, and a row that moves the difference of two. Of the rows
+        of a unit that becomes another some move, and others come or go.
+        """
+        change = Change.of(promise.neighbors, contributions=promise.contributions)
         each, count = change.of_answer(operator), len(operator)
-        together = Fraction(max(each, change.of_cells * operator.column_norm), each)
+        row = operator.column_norm if promise.neighbors != CHANGE_ONE else operator.column_distance
+        if promise.neighbors == CHANGE_ONE and not promise.same_rows:
+            row = max(row, operator.column_norm)
+        together = Fraction(max(each, promise.contributions * row), each)
         return AnswerChanges(each, min(together, Fraction(count)), count)
 
     def composition(self, epsilon: Fraction, delta: Fraction) -> Composition:
@@ -283,10 +290,7 @@ class LinearWorkloadRelease(WorkloadRelease):
         promise = self.guarantee
         if promise is None:
             return Fraction(0)
-        changes = AnswerChanges.between(
-            promise.neighbors, contributions=promise.contributions, operator=self.operator
-        )
-        return changes.cost(self.scale, promise.delta)
+        return AnswerChanges.between(promise, self.operator).cost(self.scale, promise.delta)
 
     def parts(self) -> Parts:
         return Parts({"scale": str(self.scale)}, {"noisy": noisy_integers(self.noisy, "noisy")})

@@ -13,8 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
 from partita.domain.axis import Axis
-from partita.errors import InvalidData, check, check_data
-from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, unit_of
+from partita.errors import InvalidData, check, check_bool, check_data
+from partita.guarantee import (
+    ADD_REMOVE,
+    Guarantee,
+    Neighbors,
+    Unit,
+    positive_epsilon,
+    rows_changed,
+    same_rows,
+    unit_of,
+)
 from partita.numbers import Converted, Exact, freeze, frozen, integer, parameter
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import FlatRelease
@@ -88,6 +97,11 @@ class Private:
         return rows_changed(self.neighbors, self.contributions)
 
     @property
+    def same_rows(self) -> bool:
+        """Whether neighbours have equally many rows, so that their number is public."""
+        return same_rows(self.neighbors, self.contributions, self.unit)
+
+    @property
     def rate(self) -> Fraction:
         """Epsilon for each row by which neighbours may differ."""
         return self.epsilon / self.rows_changed
@@ -131,9 +145,71 @@ def check_points_fit(points: object, axes: tuple[Axis, ...], contributions: int)
     return points
 
 
+_LEAST_SPECIAL_SHARE: Final = Fraction(1, 4)
+"""Of epsilon, for special cells where a row may leave the axis for one. A smaller share has less noise on the
+axis and more beside it: at 1/4 all intervals have 4/3 of the least scale, and a special cell 4 / epsilon."""
+
+
 @frozen(kw_only=True)
-class Additive(Mechanism):
-    """Counts of a fixed list of sets of cells, each with noise of scale sensitivity / epsilon."""
+class FixedCounts(Mechanism, ABC):
+    """Counts of a fixed list of sets of cells with noise for their exact change between neighbours.
+
+    Between change-one neighbours a row moves from one cell to another. If the axis has `special_cells`
+    beside it, a row may also leave the axis, and noise on the axis pays for that, too.
+    """
+
+    special_cells: bool = False
+
+    def _convert(self) -> None:
+        super()._convert()
+        check_bool(self.special_cells, "special_cells")
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> int | Fraction:
+        """By how much one row in or out changes all counts together, at most."""
+
+    @property
+    @abstractmethod
+    def moved(self) -> int | Fraction:
+        """By how much a row that goes from one cell to another changes all counts together, at most."""
+
+    @property
+    def changed(self) -> Fraction:
+        """By how much neighbours' counts differ together, at most; at least 1 row's worth if nothing can.
+
+        A unit of c rows that becomes another moves some rows, and others come or go: none of the c costs
+        more than the larger of the two.
+        """
+        single, moved = Fraction(self.sensitivity), Fraction(self.moved)
+        if self.neighbors == ADD_REMOVE:
+            each = single
+        elif self.special_cells:
+            each = max(moved, single / (1 - _LEAST_SPECIAL_SHARE))
+        elif self.same_rows:
+            each = moved or single
+        else:
+            each = max(moved, single)
+        return self.contributions * each
+
+    @property
+    def special_scale(self) -> Fraction:
+        """The noise scale of special cells with which axis and special cells together cost epsilon.
+
+        A row that leaves the axis for a special cell costs what a row in or out of the axis does, and its
+        count there; one that goes from a special cell to another costs two counts.
+        """
+        if self.neighbors == ADD_REMOVE:
+            return self.contributions / self.epsilon
+        room = 1 / Fraction(self.contributions) - Fraction(self.sensitivity) / self.changed
+        rule = "must leave a part of epsilon to the special cells of a column if a row changes"
+        check(room > 0, "mechanism", rule, given=type(self).__name__, fix="make it with special_cells=True")
+        return 1 / (self.epsilon * min(room, Fraction(1, 2 * self.contributions)))
+
+
+@frozen(kw_only=True)
+class Additive(FixedCounts):
+    """Counts of a fixed list of sets of cells, each with noise of the same scale."""
 
     released: ClassVar[type[FlatRelease]]
     """The release that holds the noisy counts."""
@@ -152,6 +228,11 @@ class Additive(Mechanism):
     def sensitivity(self) -> int:
         """The number of counts that one row can change."""
 
+    @property
+    @abstractmethod
+    def moved(self) -> int:
+        """The number of counts that a row changes if it goes from one cell to another; 0 if there is none."""
+
     @abstractmethod
     def exact(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """The counts without noise, from those of all cells."""
@@ -164,7 +245,7 @@ class Additive(Mechanism):
     @property
     def scale(self) -> Fraction:
         """The noise scale: the largest distance of neighbours' counts, over epsilon."""
-        return self.sensitivity / self.rate
+        return self.changed / self.epsilon
 
     def predicted_error(self, rows: int) -> float:
         """The root-mean-square error of a random range, exactly; the number of rows does not matter."""
@@ -291,7 +372,8 @@ _LARGEST_COUNT = 2**62  # noisy counts stay within 64 bits
 class AxisMechanism(Protocol):
     """A mechanism over the cells 0, ..., size-1 of one axis, private row by row.
 
-    Adding or removing one row must cost at most epsilon / rows_changed(neighbors, contributions).
+    Adding or removing one row must cost at most epsilon / rows_changed(neighbors, contributions), but for
+    `FixedCounts`, which say what special cells are left.
     """
 
     @property
@@ -325,7 +407,8 @@ class WithSpecials:
     """Publish a column: the ordered cells by the mechanism `axis`, and a noisy count of each special cell.
 
     Guarantee: epsilon-DP, pure, the same as that of `axis`; ADD_REMOVE or CHANGE_ONE.
-    Error:     that of `axis` on the axis; noise of scale rows_changed / epsilon in each special cell.
+    Error:     that of `axis` on the axis; noise of scale rows_changed / epsilon in each special cell, or
+               of up to twice that, as `axis` says.
     Proof:     docs/proofs/special_cells.md (a row is on the axis or in one special cell)
 
     >>> from partita.trusted.mechanisms.tree import Tree
@@ -352,7 +435,10 @@ class WithSpecials:
 
     @property
     def scale(self) -> Fraction:
-        """The noise scale of a special cell: by how many rows neighbours differ, over epsilon."""
+        """The noise scale of a special cell: what `axis` leaves, or the rows that change over epsilon."""
+        axis: object = self.axis
+        if isinstance(axis, FixedCounts):
+            return axis.special_scale
         return rows_changed(self.axis.neighbors, self.axis.contributions) / self.axis.epsilon
 
     def release(

@@ -40,7 +40,7 @@ from partita.public.sums.base import SumRelease
 from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.sums.totals import KnotTotalRelease
 from partita.public.workload.release import WorkloadRelease
-from partita.trusted.mechanisms.base import AxisMechanism, Private
+from partita.trusted.mechanisms.base import AxisMechanism, FixedCounts, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
@@ -180,7 +180,10 @@ def choose_own(mechanism: Any, where: object, promised: Guarantee) -> Choice[Any
     """
     shape = shape_of(mechanism)
     common = {name: getattr(promised, name) for name in _PARAMETERS}
-    made = mechanism if _is_made(mechanism) else mechanism(**{shape: where}, **common)
+    beside = {"special_cells": True} if _needs_room(mechanism) else {}
+    made = mechanism if _is_made(mechanism) else mechanism(**{shape: where}, **beside, **common)
+    if isinstance(made, FixedCounts):
+        made.special_scale  # noqa: B018 -- refused now if it leaves special cells no part of epsilon
     for part in (shape, *_OWN_PARTS):
         check(hasattr(made, part), "mechanism", f"must have {part}", given=_name_own(made), fix=_OWN_FIX)
     found = tuple(made.axes) if shape == "axes" else made.size
@@ -197,6 +200,11 @@ def choose_own(mechanism: Any, where: object, promised: Guarantee) -> Choice[Any
     check(fits, "mechanism", rule, given=_name_own(made), fix=_OWN_FIX)
     ours = type(made) in {**axis_mechanisms(), **box_mechanisms()}.values()
     return Choice(_name_own(made), BY_NAME if ours else OWN, made)
+
+
+def _needs_room(mechanism: Any) -> bool:
+    """Whether it is a class of ours that must know of special cells beside the axis."""
+    return isinstance(mechanism, type) and issubclass(mechanism, FixedCounts)
 
 
 def _name_own(made: object) -> str:
@@ -381,8 +389,9 @@ def _typical(mechanism: AxisMechanism | WorkloadMechanism) -> float:
 
 def _make_axis(kind: type[Any], name: str, domain: Domain, common: Common) -> AxisMechanism:
     """The mechanism over the cells of a domain; an error about its size is one about the mechanism."""
+    beside = {"special_cells": bool(domain.specials)} if issubclass(kind, FixedCounts) else {}
     try:
-        return cast(AxisMechanism, kind(size=domain.size, **common))
+        return cast(AxisMechanism, kind(size=domain.size, **beside, **common))
     except InvalidParameter as error:
         if error.parameter != "size":
             raise

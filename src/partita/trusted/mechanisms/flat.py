@@ -37,6 +37,11 @@ class HistogramCounts(Additive):
         return 1
 
     @property
+    def moved(self) -> int:
+        """The cell that it leaves and the cell that it enters."""
+        return 2
+
+    @property
     def terms(self) -> float:
         """The mean width of all ranges."""
         return (self.size + 2) / 3
@@ -75,6 +80,11 @@ class Laplace(Additive):
     def sensitivity(self) -> int:
         """(x+1) (size-x) intervals hold cell x, most of all for the cell in the middle."""
         return (self.size + 1) // 2 * ((self.size + 2) // 2)
+
+    @property
+    def moved(self) -> int:
+        """d (size + 1 - d) intervals hold one of two cells that are d apart, and not the other."""
+        return self.sensitivity if self.size > 1 else 0
 
     @property
     def terms(self) -> float:
@@ -117,6 +127,11 @@ class Thresholds(Additive):
     def sensitivity(self) -> int:
         """A row in the first cell is in every prefix."""
         return self.size
+
+    @property
+    def moved(self) -> int:
+        """From the first cell to the last: every prefix but that of all cells."""
+        return self.size - 1
 
     @property
     def terms(self) -> float:

@@ -15,6 +15,7 @@ from partita.errors import check, check_bool
 from partita.guarantee import Guarantee
 from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter, rational
 from partita.public.axis.base import Hierarchy
+from partita.public.axis.consistent import LevelSolver
 from partita.public.axis.tree import PaperIntervalsRelease, TreeRelease
 from partita.public.bounds import (
     independent_error,
@@ -23,7 +24,7 @@ from partita.public.bounds import (
     square_root_error,
     tree_error,
 )
-from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_scale
+from partita.trusted.mechanisms.base import FixedCounts, Mechanism, PartNoise, check_fits, check_scale
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
@@ -36,15 +37,17 @@ _MOST_SEGMENTS: Final = 2**30
 
 @final
 @frozen(kw_only=True)
-class Tree(Mechanism):
+class Tree(FixedCounts):
     """Publish once; answer every interval over 0, ..., size-1 from a tree of noisy counts.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [SU, Thm 2.5]
     Error:     O(log^1.5 size / epsilon) for an interval; noise scale levels / epsilon.
-    Proof:     docs/proofs/tree.md (integer noise, exact number of levels, weighted levels)
+    Proof:     docs/proofs/tree.md (integer noise, exact number of levels, weighted levels, consistency)
 
     Without the `root` the level below it is the last, and nothing is spent on the total. `weights`
     are the levels' shares of epsilon, leaves first, up to a common factor; all the same by default.
+    Answers are `consistent`: they come from the least-squares solution of all nodes, and add up. If not,
+    an answer is the sum of the fewest nodes, as in the notes.
 
     >>> Tree(size=8, epsilon=1).scale
     Fraction(4, 1)
@@ -58,11 +61,13 @@ class Tree(Mechanism):
     branching: int = 2
     root: bool = True
     weights: Converted[Sequence[object] | None, tuple[Fraction, ...]] = parameter(default=None)
+    consistent: bool = True
 
     def _convert(self) -> None:
         super()._convert()
         branching = integer(self.branching, "branching", low=2, high=_LARGEST_SIZE)
         freeze(self, size=self._check_size(), branching=branching, root=check_bool(self.root, "root"))
+        check_bool(self.consistent, "consistent")
         freeze(self, weights=_check_weights(self.weights, self.shape.levels))
 
     def _check(self) -> None:
@@ -87,9 +92,19 @@ class Tree(Mechanism):
 
     @cached_property
     def scales(self) -> tuple[Fraction, ...]:
-        """Every row lies in one node of each level, and the levels share epsilon by their weights."""
-        total = sum(self.weights)
-        return tuple(total / (weight * self.rate) for weight in self.weights)
+        """The change of neighbours' counts over epsilon, shared out to the levels by their weights."""
+        return tuple(self.changed / (weight * self.epsilon) for weight in self.weights)
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """A row is in one node of each level; a level of weight w counts w times."""
+        return sum(self.weights, Fraction(0))
+
+    @property
+    def moved(self) -> Fraction:
+        """A row leaves a node and enters another on each level that has two; the root keeps it."""
+        levels = zip(self.weights, self.shape.nodes, strict=True)
+        return 2 * sum((weight for weight, nodes in levels if nodes > 1), Fraction(0))
 
     @property
     def scale(self) -> Fraction:
@@ -105,20 +120,29 @@ class Tree(Mechanism):
     def largest_error(self) -> float:
         """The expected largest error over all intervals is at most this: the smaller of two bounds.
 
-        (15) of [SU] adds up the largest noise of a node; the square-root version lets signs cancel.
+        (15) of [SU] adds up the largest noise of a node; the square-root version lets signs cancel. For
+        consistent answers only the second holds, with the largest variance of a range in noises.
         """
         terms, intervals = sum(self.shape.most), self.size * (self.size + 1) // 2
-        return min(
-            tree_error(self.scale, self.predicted_numbers(0), terms),
-            square_root_error(self.scale, intervals, terms),
-        )
+        if self.consistent:
+            noises = math.ceil(self._solver.largest_variance / laplace_variance(self.scale))
+            return square_root_error(self.scale, intervals, min(noises, terms))
+        signed = square_root_error(self.scale, intervals, terms)
+        return min(tree_error(self.scale, self.predicted_numbers(0), terms), signed)
+
+    @property
+    def _solver(self) -> LevelSolver:
+        return LevelSolver(self.shape, self.scales)
 
     def predicted_error(self, rows: int) -> float:
         """The root-mean-square error of a random range; the number of rows does not matter.
 
         Exact for few cells, else over some thousands of ranges that are spread evenly.
         """
-        numbers = self.shape.numbers(*spread_ranges(self.size))
+        ranges = spread_ranges(self.size)
+        if self.consistent:
+            return float(np.sqrt(self._solver.variances(*ranges).mean()))
+        numbers = self.shape.numbers(*ranges)
         variances = (float(n.mean()) * laplace_variance(s) for n, s in zip(numbers, self.scales, strict=True))
         return float(np.sqrt(sum(variances)))
 
@@ -138,6 +162,7 @@ class Tree(Mechanism):
             size=self.size,
             branching=self.branching,
             scales=self.scales,
+            consistent=self.consistent,
             guarantee=self.guarantee if session.secure else None,
         )
 
@@ -203,13 +228,14 @@ class PaperIntervals(Mechanism):
         )
 
     def tree(self, *, segments: int) -> Tree:
-        """The tree over that many released segments, with the other half of epsilon."""
-        return Tree(size=segments, epsilon=self.epsilon / 2, **self.protected)
+        """The tree over that many released segments, with the other half of epsilon, row by row."""
+        rows, epsilon = self.contributions, self.rate * self.contributions / 2
+        return Tree(size=segments, epsilon=epsilon, contributions=rows, unit=self.unit, consistent=False)
 
     @property
     def guarantee(self) -> Guarantee:
         """Both halves together."""
-        return Guarantee(epsilon=self.partition.epsilon + self.tree(segments=1).epsilon, **self.protected)
+        return Guarantee(epsilon=self.partition.epsilon + self.epsilon / 2, **self.protected)
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random range, if that many rows lie in cells of their own.

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Final, TypeAlias, final
+from typing import Any, ClassVar, Final, Literal, TypeAlias, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import check, check_type
-from partita.guarantee import Composition, Guarantee
-from partita.numbers import Converted, Exact, freeze, frozen, parameter, rational
+from partita.guarantee import ADD_REMOVE, Composition, Guarantee, advanced_rate, corollary_rate
+from partita.numbers import Converted, Exact, check_choice, freeze, frozen, parameter, rational
 from partita.public.bounds import independent_error, laplace_variance
 from partita.public.queries.operator import Structured
 from partita.public.queries.queries import Queries, Universe
@@ -83,10 +83,24 @@ class LinearQueries(Mechanism):
         """By how much one row in or out can change all answers together."""
         return Fraction(self._operator.column_norm, self.granularity)
 
+    @cached_property
+    def moved(self) -> Fraction:
+        """By how much a row that goes from one cell to another can change all answers together."""
+        return Fraction(self._operator.column_distance, self.granularity)
+
+    @property
+    def changed(self) -> Fraction:
+        """By how much neighbours differ in all answers together; a row's worth if no row can change any."""
+        if self.neighbors == ADD_REMOVE:
+            return self.contributions * self.sensitivity
+        if self.same_rows:
+            return self.moved or self.sensitivity
+        return self.contributions * max(self.moved, self.sensitivity)
+
     @property
     def scale(self) -> Fraction:
         """The noise scale, in units of one over the granularity."""
-        return self.granularity * self.sensitivity / self.rate
+        return self.granularity * self.changed / self.epsilon
 
     @property
     def largest_error(self) -> float:
@@ -260,7 +274,7 @@ class NoisyWorkload(WorkloadMechanism, ABC):
     @cached_property
     def changes(self) -> AnswerChanges:
         """By how much neighbours can differ in the answers, in units of one over the granularity."""
-        return AnswerChanges.between(self.neighbors, contributions=self.contributions, operator=self.operator)
+        return AnswerChanges.between(self.guarantee, self.operator)
 
     @cached_property
     def composition(self) -> Composition:
@@ -342,6 +356,7 @@ class LinearWorkload(NoisyWorkload):
 # Noise on every answer, then a projection on the answers that some table has [DR14, Algorithm 18].
 
 
+_Variant: TypeAlias = Literal["tight", "book"]
 _ROWS_SHARE: Final = Fraction(1, 20)  # of epsilon, for the number of rows: a tighter hull for noisier answers
 _MEASURED: Final = 1 / 3  # typical errors over the theorem's bound, for random queries and ranges
 
@@ -357,7 +372,9 @@ class ProjectedLaplace(NoisyWorkload):
     Proof:     docs/proofs/projected_laplace.md (n is released; the projection is certified)
 
     Good where there are more queries than rows. The number of rows, by which answers are bounded, gets
-    a twentieth of epsilon.
+    a twentieth of epsilon; nothing if neighbours have equally many rows, so that it is public. The variant
+    "book" is Algorithm 18 as printed, with its noise and its hull, which is right only there, for weights
+    between 0 and 1, delta > 0 and epsilon of at most 1.
 
     >>> from partita import Integer, prefixes
     >>> ages = Universe(["age"], [Integer(0, 9)])
@@ -367,18 +384,34 @@ class ProjectedLaplace(NoisyWorkload):
 
     name: ClassVar[str] = "projection"
 
+    variant: _Variant = "tight"
+
     @property
     def answers_epsilon(self) -> Fraction:
         """What the number of rows leaves."""
-        return self.epsilon * (1 - _ROWS_SHARE)
+        return self.epsilon if self.same_rows else self.epsilon * (1 - _ROWS_SHARE)
 
     @property
-    def rows_scale(self) -> Fraction:
-        """The noise scale of the number of rows."""
-        return self.contributions / (self.epsilon * _ROWS_SHARE)
+    def rows_scale(self) -> Fraction | None:
+        """The noise scale of the number of rows; None if it is public."""
+        return None if self.same_rows else self.contributions / (self.epsilon * _ROWS_SHARE)
+
+    @property
+    def uses_delta(self) -> bool:
+        """The printed noise needs delta; else it is used if another theorem than the pure one is better."""
+        return self.variant == "book" or super().uses_delta
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale of every answer, in units; in the book sqrt(8 k ln 1/delta) / epsilon answers."""
+        if self.variant != "book":
+            return super().scale
+        return self.operator.granularity / corollary_rate(self.epsilon, self.delta, len(self.operator))
 
     @property
     def why(self) -> str:
+        if self.variant == "book":
+            return "the noise of each answer is that of Algorithm 18 as printed"
         rule = self.composition.rule
         return f"the noise of each answer follows {rule} composition, which asks for the least"
 
@@ -399,22 +432,27 @@ class ProjectedLaplace(NoisyWorkload):
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """The noise, where it comes from, and whether it drowns the rows."""
         deviation = self._noise.deviation
+        rule = f"by {self.composition.rule} composition at {float(self.composition.rate):.4g} per answer"
+        if self.variant == "book":
+            rule = "sqrt(8 k ln 1/delta) / epsilon as printed"
+        public = "number of rows: public, as neighbours have equally many"
+        scale = self.rows_scale
         lines = [
-            f"noise of an answer: standard deviation {deviation:.4g}, by {self.composition.rule} composition "
-            f"at {float(self.composition.rate):.4g} per answer",
-            f"number of rows: noise of scale {float(self.rows_scale):.4g}",
+            f"noise of an answer: standard deviation {deviation:.4g}, {rule}",
+            public if scale is None else f"number of rows: noise of scale {float(scale):.4g}",
         ]
         if deviation > rows / 4:
             lines.append("the noise of an answer exceeds a quarter of the rows: an even guess may do better")
         return tuple(lines)
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> ProjectedLaplaceRelease:
-        """Release the number of rows and every answer with noise; project."""
-        data = self.fitting(points)
+        """Release the number of rows, noisy unless it is public, and every answer with noise; project."""
+        data, scale = self.fitting(points), self.rows_scale
         session = noise.session()
         released = ProjectedLaplaceRelease(
-            rows=int(session.add(data.total, self.rows_scale)),
-            rows_scale=self.rows_scale,
+            rows=int(data.total if scale is None else session.add(data.total, scale)),
+            rows_scale=scale,
+            book=self.variant == "book",
             noisy=session.add(self.truth(data), self.scale),
             scale=self.scale,
             **self._release_facts(session),
@@ -429,4 +467,29 @@ class ProjectedLaplace(NoisyWorkload):
         rule, fix = f"must have at most {MOST_CELLS} cells", "choose coarser domains or fewer columns"
         check(self.universe.size <= MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         for scale in (self.scale, self.rows_scale):
-            check_scale(scale, self.epsilon)
+            if scale is not None:
+                check_scale(scale, self.epsilon)
+
+    def _return_delta(self) -> None:
+        """Refuse what the variant cannot be, before anything is computed from it."""
+        check_choice(self.variant, "variant", get_args(_Variant))
+        if self.variant == "book":
+            self._check_book()
+        super()._return_delta()
+
+    def _check_book(self) -> None:
+        """Algorithm 18 is private between tables of equally many rows, by a corollary for epsilon up to 1."""
+        given, fix = f"{self.neighbors!r} per {self.unit}", 'pass neighbors="change-one" and the unit "row"'
+        rule = 'must be "tight" unless neighbours have equally many rows'
+        check(self.same_rows, "variant", rule, given=given, fix=fix)
+        rule = 'must be above 0 for the variant "book"'
+        check(self.delta > 0, "delta", rule, given=self.delta, fix="pass for example 1e-6")
+        rule = 'must be at most 1 for the variant "book"'
+        check(self.epsilon <= 1, "epsilon", rule, given=self.epsilon, fix='lower it, or use "tight"')
+        rate = corollary_rate(self.epsilon, self.delta, len(self.operator))
+        rule = "must be so small that advanced composition allows the printed noise"
+        allowed = rate <= advanced_rate(self.epsilon, self.delta, len(self.operator))
+        check(allowed, "delta", rule, given=self.delta, fix="pass for example 1e-6")
+        fits = self.operator.lowest >= 0 and self.operator.highest <= self.operator.granularity
+        rule = 'must have weights between 0 and 1 for the variant "book"'
+        check(fits, "queries", rule, given=str(self.queries), fix='divide them, or use "tight"')

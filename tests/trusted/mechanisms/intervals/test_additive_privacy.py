@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from partita.testing import (
     CouplingBroken,
     EndlessTape,
     RationalNoise,
+    ZeroNoise,
     add_remove_pairs,
     change_one_pairs,
     coupled,
@@ -26,6 +27,7 @@ from partita.testing import (
     privacy_loss,
     tape_noise,
 )
+from partita.trusted.mechanisms.base import FixedCounts, WithSpecials
 from partita.trusted.noise import Noise
 
 HALF = Fraction(1, 2)
@@ -334,3 +336,134 @@ def test_wrong_shares_of_levels_are_caught(bug: str, monkeypatch: pytest.MonkeyP
     wrong = _planted_tree(monkeypatch, WRONG_TREES[bug])
 
     assert not passes(wrong, published(wrong), add_remove_pairs(4, 1))
+
+
+# --- exact changes between change-one neighbours ------------------------------------------------
+
+
+def weights(name: str, size: int) -> Any:
+    """How much each cell weighs in each count, over the count's noise scale: from the shipped release."""
+    mechanism = MAKERS[name](size=size, epsilon=1, neighbors="change-one")
+    columns = []
+    for cell in range(size):
+        data = Histogram.dense([int(cell == each) for each in range(size)])
+        series = mechanism.release(data, noise=ZeroNoise()).parts().series
+        columns.append(np.concatenate([series[key] for key in sorted(series)]))
+    return mechanism, np.array(columns)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 9, 16, 32])
+def test_the_change_of_a_moved_row_is_the_largest_distance_of_two_columns(name: str, size: int) -> None:
+    """Over all pairs of cells some move changes counts by just what is paid for, and none by more."""
+    mechanism, columns = weights(name, size)
+
+    distances = [int(np.abs(one - other).sum()) for one, other in combinations(columns, 2)]
+
+    assert mechanism.changed == max(distances)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "scale"),
+    [
+        ("laplace", 32, 272),
+        ("thresholds", 32, 31),
+        ("tree", 1024, 20),
+        ("rootless", 1024, 20),
+        ("histogram", 9, 2),
+    ],
+)
+def test_scales_of_moves_are_those_of_the_notes(name: str, size: int, scale: int) -> None:
+    """Between tables of equally many rows nothing is paid for the root, or for the prefix of all cells."""
+    assert MAKERS[name](size=size, epsilon=1, neighbors="change-one").scale == scale
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6])
+def test_some_move_costs_exactly_epsilon(name: str, size: int) -> None:
+    """All change-one pairs couple within epsilon, and one costs just that."""
+    mechanism = MAKERS[name](size=size, epsilon="3/7", neighbors="change-one")
+    run, pairs = published(mechanism), list(change_one_pairs(size, 1))
+
+    assert passes(mechanism, run, iter(pairs))
+    assert max(_loss(run, one, other, 0) for one, other in pairs) == Fraction(3, 7)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_half_the_noise_of_a_move_is_caught(name: str) -> None:
+    """With half of each scale some moved row costs more than epsilon."""
+    mechanism = MAKERS[name](size=4, epsilon=1, neighbors="change-one")
+    right = published(mechanism)
+
+    def wrong(counts: Counts, noise: Noise) -> Any:
+        return right(counts, _HalfScale(noise))  # type: ignore[arg-type]
+
+    assert not passes(mechanism, wrong, change_one_pairs(4, 1))
+
+
+@pytest.mark.parametrize("name", ["thresholds", "tree", "ternary", "laplace", "histogram"])
+def test_noise_for_moves_does_not_pay_for_rows_that_come(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a row in or out changes more than half of what a move does, half the scale of moves is caught;
+    and of prefixes the scale of moves itself.
+    """
+    moving = MAKERS[name](size=5, epsilon=1, neighbors="change-one").changed
+    share = 1 if name == "thresholds" else 2
+    monkeypatch.setattr(FixedCounts, "changed", property(lambda self: moving / share))
+    planted = MAKERS[name](size=5, epsilon=1)
+
+    caught = not passes(planted, published(planted), add_remove_pairs(5, 1))
+
+    assert caught is (name != "histogram")  # a row that moves changes two cells, one that comes one
+
+
+def _people(size: int, rows: int) -> Iterator[tuple[Counts, Counts]]:
+    """All pairs between which at most so many rows go, and at most as many come."""
+    for one, other in product(data_sets(size, rows), repeat=2):
+        gone = sum(max(0, a - b) for a, b in zip(one, other, strict=True))
+        if one != other and max(gone, gone + sum(other) - sum(one)) <= rows:
+            yield one, other
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("rows", "unit"), [(1, "person"), (2, "person"), (1, "user")])
+def test_a_person_who_becomes_another_is_paid_for(name: str, rows: int, unit: Any) -> None:
+    """A person may have fewer rows than before, or none: the number of rows is not public then."""
+    mechanism = MAKERS[name](size=3, epsilon=1, neighbors="change-one", contributions=rows, unit=unit)
+    run, pairs = published(mechanism), list(_people(3, rows))
+
+    assert passes(mechanism, run, iter(pairs))
+    assert max(_loss(run, one, other, 0) for one, other in pairs) == 1
+
+
+def test_a_person_of_one_row_is_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefixes for rows that only move do not pay for a person who has no row any more."""
+    monkeypatch.setattr(pt.Thresholds, "same_rows", property(lambda self: True))
+    planted = pt.Thresholds(size=3, epsilon=1, neighbors="change-one", unit="person")
+
+    assert not passes(planted, published(planted), _people(3, 1))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_rows_that_leave_the_axis_for_a_special_cell_are_paid_for(name: str, size: int) -> None:
+    """Axis and special cells together couple within epsilon over all moves, and some move costs just that."""
+    axis = MAKERS[name](size=size, epsilon=1, neighbors="change-one", special_cells=True)
+    column = WithSpecials(axis=axis, specials=("below", "null"))
+
+    def run(counts: Counts, noise: Noise) -> Any:
+        beside = dict(zip(column.specials, counts[size:], strict=True))
+        found, specials = column.measure(Histogram.dense(counts[:size]), beside, noise=noise)
+        series = sorted((key, tuple(each.tolist())) for key, each in found.parts().series.items())
+        return (*series, *specials.tolist())
+
+    pairs = list(change_one_pairs(size + 2, 1))
+
+    assert max(_loss(run, one, other, 0) for one, other in pairs) == 1
+
+
+@pytest.mark.parametrize("made", [pt.Laplace, pt.Thresholds])
+def test_an_axis_that_leaves_special_cells_nothing_is_refused(made: type[Any]) -> None:
+    """All of epsilon pays for one row in or out of the axis: none is left for the cell that it goes to."""
+    axis = made(size=5, epsilon=1, neighbors="change-one")
+    with pytest.raises(pt.InvalidParameter, match="special_cells=True"):
+        WithSpecials(axis=axis, specials=("null",))

@@ -28,6 +28,7 @@ MECHANISMS: dict[str, Callable[..., Any]] = {
     "histogram": pt.HistogramCounts,
     "tree": pt.Tree,
     "rootless": lambda **given: pt.Tree(branching=3, root=False, **given),
+    "raw": lambda **given: pt.Tree(consistent=False, **given),
     "weighted": lambda **given: pt.Tree(branching=5, weights=(1, 2, "1/2"), **given),
     "intervals-paper": pt.PaperIntervals,
 }

@@ -31,7 +31,10 @@ def test_epsilon_is_split_in_halves_and_adds_up() -> None:
     """Partition and tree get half of epsilon each, and the guarantee is their sum."""
     mechanism = PaperIntervals(size=100, epsilon="0.3", neighbors="change-one", contributions=2)
 
-    assert mechanism.partition.epsilon == mechanism.tree(segments=9).epsilon == Fraction(3, 20)
+    tree = mechanism.tree(segments=9)
+
+    assert mechanism.partition.epsilon == Fraction(3, 20)
+    assert 4 * sum(1 / scale for scale in tree.scales) == Fraction(3, 20)  # two rows go and two come
     assert mechanism.guarantee.epsilon == Fraction(3, 10)
     assert (mechanism.guarantee.neighbors, mechanism.guarantee.contributions) == ("change-one", 2)
 

@@ -284,3 +284,56 @@ def test_huge_weights_and_counts_do_not_overflow() -> None:
     assert mechanism.release(Histogram.dense([2**60, 3]), noise=SYSTEM).answer(0).value == pytest.approx(
         2**100
     )
+
+
+# --- rows that move -------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(2, 5).flatmap(
+        lambda cells: st.lists(
+            st.lists(st.fractions(-3, 3, max_denominator=5), min_size=cells, max_size=cells),
+            min_size=1,
+            max_size=4,
+        )
+    )
+)
+def test_a_moved_row_changes_the_distance_of_two_columns(rows: list[list[Fraction]]) -> None:
+    """Between tables of equally many rows the scale is the largest L1 distance of two columns, exactly."""
+    if not any(any(row) for row in rows):
+        return
+    columns = list(zip(*rows, strict=True))
+    distances = [
+        sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one in columns for other in columns
+    ]
+    norm = max(sum(abs(weight) for weight in column) for column in columns)
+
+    mechanism = LinearQueries(queries=rows, epsilon=1, neighbors="change-one")
+    person = LinearQueries(queries=rows, epsilon=1, neighbors="change-one", contributions=3)
+
+    assert mechanism.scale == mechanism.granularity * (max(distances) or norm)
+    assert person.scale == 3 * person.granularity * max(*distances, norm)
+
+
+def test_many_columns_are_bounded_by_twice_their_norm() -> None:
+    """Where comparing all pairs of cells takes too long, a row that moves is paid for as two."""
+    mechanism = LinearQueries(queries=[[1] * 2**10], epsilon=1, neighbors="change-one")
+
+    assert mechanism.moved == 2 * mechanism.sensitivity == 2
+
+
+def test_half_the_distance_of_columns_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All moves couple within epsilon and one costs it; half of the distance or the norm is too little."""
+    queries = [[3, -2, 0], [0, -1, 1]]
+    right = LinearQueries(queries=queries, epsilon=1, neighbors="change-one")
+    pairs = list(change_one_pairs(3, 1))
+
+    def worst(mechanism: LinearQueries) -> Fraction:
+        noise = tape_noise(EndlessTape(0), path="numpy")
+        return max(coupled(_run(mechanism), one, other, noise) for one, other in pairs)
+
+    assert right.changed == 6
+    assert worst(right) == 1
+    for wrong in (Fraction(3), right.sensitivity):
+        monkeypatch.setattr(LinearQueries, "changed", wrong)
+        assert worst(LinearQueries(queries=queries, epsilon=1, neighbors="change-one")) > 1

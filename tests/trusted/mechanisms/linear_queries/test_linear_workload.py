@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -72,11 +73,12 @@ def _run(mechanism: LinearWorkload) -> Callable[[Counts, Any], tuple[Any, ...]]:
 
 
 def test_the_scale_is_the_column_norm_over_epsilon() -> None:
-    """In units: the heaviest cell, times the rows that may change, over epsilon."""
+    """In units: how far apart two cells are, or the heaviest cell, times a person's rows, over epsilon."""
     mechanism = _mechanism(epsilon="1/2", contributions=3, neighbors="change-one")
     operator = mechanism.operator
 
-    assert mechanism.scale == operator.column_norm * 6 * 2
+    assert operator.column_norm < operator.column_distance
+    assert mechanism.scale == operator.column_distance * 3 * 2
     assert mechanism.guarantee == Guarantee(
         epsilon="1/2", neighbors="change-one", unit="person", contributions=3
     )
@@ -160,10 +162,16 @@ def _losses(run: Any, pairs: Iterator[tuple[Counts, Counts]]) -> set[Fraction | 
 def test_all_neighbors_couple_within_epsilon(neighbors: Neighbors) -> None:
     """Over all cells of a small universe, rows that come, go or move cost at most epsilon; some cost all."""
     mechanism = _mechanism(epsilon="1/3", neighbors=neighbors)
-    worst = max(_losses(_run(mechanism), _neighbors(neighbors)))
 
-    assert worst <= Fraction(1, 3)
-    assert worst == Fraction(1, 3) or neighbors == "change-one"
+    assert max(_losses(_run(mechanism), _neighbors(neighbors))) == Fraction(1, 3)
+
+
+def test_half_the_distance_of_two_cells_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The distance of columns is exact: a part of it is too little for some row that moves."""
+    operator = ASKED.over(SMALL)
+    monkeypatch.setattr(type(operator), "column_distance", operator.column_distance // 2)
+
+    assert max(_losses(_run(_mechanism(neighbors="change-one")), _neighbors("change-one"))) > 1
 
 
 def _moved(mechanism: LinearWorkload) -> int:
@@ -217,7 +225,7 @@ def test_wrong_norms_are_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_forgotten_contributions_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for one row where a person has two loses twice epsilon."""
     right = AnswerChanges.between
-    forgetful = staticmethod(lambda *given, **facts: right(*given, **facts | {"contributions": 1}))
+    forgetful = staticmethod(lambda promise, operator: right(replace(promise, contributions=1), operator))
     monkeypatch.setattr(AnswerChanges, "between", forgetful)
     mechanism = _mechanism(contributions=2)
     run, cell = _run(mechanism), int(np.argmax(mechanism.operator.column_sums()))

@@ -60,6 +60,7 @@ def test_levels_share_epsilon_by_their_weights() -> None:
         {"weights": 4},
         {"weights": "1111"},
         {"root": 1},
+        {"consistent": 1},
         {"branching": 2**31},
     ],
     ids=str,
@@ -197,14 +198,13 @@ def test_equation_10_is_the_one_in_the_notes() -> None:
     tree = Tree(size=size, epsilon=epsilon, neighbors="change-one")
 
     stated = 2 * math.log2(size) * (math.log(2 * size - 1) + 1) / epsilon
-    levels = Fraction(11, 10)  # The notes count log2(D) levels; with the root there is one more.
 
-    assert tree.node_error == pytest.approx(float(stated * levels))
+    assert tree.node_error == pytest.approx(float(stated))
 
 
 def test_the_square_root_version_wins_where_covers_are_long() -> None:
     """The bound of a tree is the smaller of the two: (15) for two cells, the square root for many."""
-    wide = Tree(size=2**16, epsilon=1)
+    wide = Tree(size=2**16, epsilon=1, consistent=False)
     terms = sum(wide.shape.most)
 
     assert wide.largest_error == square_root_error(wide.scale, 2**15 * (2**16 + 1), terms)

@@ -93,13 +93,15 @@ def test_every_level_counts_its_nodes() -> None:
         (8, 2, "add-remove", 1, 4),
         (9, 2, "add-remove", 1, 5),
         (9, 3, "add-remove", 2, 6),
-        (8, 2, "change-one", 3, 24),
+        (8, 2, "change-one", 1, 6),
+        (1024, 2, "change-one", 1, 20),
+        (8, 2, "change-one", 3, 18),
     ],
 )
 def test_the_scale_counts_levels_neighbors_and_rows(
     size: int, branching: int, neighbors: Neighbors, rows: int, scale: int
 ) -> None:
-    """A unit is counted once on each level, twice for change-one, and so for each of its rows."""
+    """A row is in one node of each level; one that moves changes two, but never the root; so do three."""
     tree = Tree(size=size, epsilon=1, branching=branching, neighbors=neighbors, contributions=rows)
 
     assert tree.scale == scale
