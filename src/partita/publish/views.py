@@ -292,6 +292,16 @@ class ViewRequest(ABC, Generic[Secret]):
         error: float = self.choice.mechanism.predicted_error(rows)
         return error
 
+    @property
+    def bound_of(self) -> str | None:
+        """What a theorem bounds before any data; None where there is no such theorem."""
+        mechanism = self.choice.mechanism
+        return getattr(mechanism, "bound_of", "any answer") if hasattr(mechanism, "bound") else None
+
+    def bound(self, beta: Fraction, rows: int) -> float | None:
+        """With probability 1 - beta nothing that `bound_of` names is off by more; None without a theorem."""
+        return None if self.bound_of is None else float(self.choice.mechanism.bound(beta, rows=rows))
+
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """Sentences about what follows from public facts if there are that many rows."""
         return ()
