@@ -240,7 +240,9 @@ class Plan:
         none = [_short(view) for view in self.request.published if view.bound_of is None]
         about = f"bound is proved before any data, and fails with probability {float(self.beta):g} at most"
         told = f"{about}: of {'; of '.join(bounded)}." if bounded else ""
-        without = f"No theorem bounds {', '.join(none)} before there are data; a release states its own bound."
+        without = (
+            f"No theorem bounds {', '.join(none)} before there are data; a release states its own bound."
+        )
         return " ".join([told] * bool(told) + [without] * bool(none))
 
     @property
@@ -296,6 +298,7 @@ def plan(
     mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
+    options: Mapping[str, object] | None = None,
     steps: Sequence[object] | None = None,
     beta: object = "0.05",
 ) -> Plan:
@@ -328,6 +331,7 @@ def plan(
         mechanism=mechanism,
         quantiles=quantiles,
         together=together,
+        options=options,
     )
     chance = check_probability(beta)
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
@@ -335,7 +339,10 @@ def plan(
     for view in sorted(request.published, key=request.place_of_wants):
         outlooks.append(_outlook(view, request, guesses, chance, planned=True))
         for domain in () if is_own(mechanism) else _other_steps(_alone(view), finer):
-            other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
+            schema_of_one = {view.name: domain}
+            other = view_request(
+                schema_of_one, view.share, request.guarantee, mechanism, options=request.options
+            )
             outlooks.append(_outlook(other, request, guesses, chance, planned=False))
     return Plan(request=request, outlooks=tuple(outlooks), beta=chance)
 
@@ -684,7 +691,7 @@ def _ask(
         rows = tallying(source)({name: request.declared[name] for name in names}).points(names)
         points = rows.gathered() if isinstance(rows, CompactPoints) else rows
         exact.append(trial.exact(points, {name: request.declared[name] for name in names}))
-    origin = Provenance(version=partita.__version__, day=checked_day(None))
+    origin = Provenance(version=partita.__version__, day=checked_day(None), options=request.stated_options)
     for _ in range(times):
         release = draw(request, counted, origin)
         for trial, found in zip(trials, asked, strict=True):

@@ -50,6 +50,7 @@ from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
     BY_NAME,
+    NO_OPTIONS,
     Choice,
     MechanismOrName,
     axis_mechanisms,
@@ -66,6 +67,7 @@ from partita.trusted.mechanisms.catalogue import (
 )
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
+from partita.trusted.mechanisms.options import Options
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.totals import KnotTotal
@@ -513,12 +515,13 @@ def view_request(
     *,
     quantiles: object = None,
     interval: bool = False,
+    options: Options = NO_OPTIONS,
 ) -> ViewRequest[Any]:
     """A view of counts of these columns that gets this share of a guarantee.
 
     A mechanism for one column is not meant for views of several, nor the other way round: there the
     choice is free. It may be one of the caller's own, see `choose_own`. `quantiles` and `interval`, whether
-    their values have intervals, are for those alone.
+    their values have intervals, are for those alone, and `options` for views by the mechanism of that name.
     """
     columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
     if is_own(mechanism):
@@ -534,16 +537,18 @@ def view_request(
     if len(columns) > 1:
         named = mechanism if mechanism in box_mechanisms() else AUTO
         sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
-        boxes = choose_boxes(domains, mechanism=named, together=sets, **facts)
+        own = NO_OPTIONS if named == AUTO else options
+        boxes = choose_boxes(domains, mechanism=named, together=sets, options=own, **facts)
         return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
     if mechanism in quantile_mechanisms():
         shares = _MEDIAN if quantiles is None else quantiles
         selected = choose_quantiles(
-            domains[0], mechanism=mechanism, quantiles=shares, interval=interval, **facts
+            domains[0], mechanism=mechanism, quantiles=shares, interval=interval, options=options, **facts
         )
         return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
     named = mechanism if mechanism in axis_mechanisms() else AUTO
-    axis = choose(domains[0], mechanism=named, **facts)
+    own = NO_OPTIONS if named == AUTO else options
+    axis = choose(domains[0], mechanism=named, options=own, **facts)
     return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
 
 
@@ -611,12 +616,13 @@ def query_request(
     guarantee: Guarantee,
     mechanism: MechanismOrName,
     share: Fraction,
+    options: Options = NO_OPTIONS,
 ) -> QueryRequest:
     """A view of queries that gets this share of a guarantee's epsilon, and what it uses of its delta."""
     universe = _universe(schema, queries)
     named = mechanism if isinstance(mechanism, str) and mechanism in query_mechanisms() else AUTO
-    facts = facts_of(guarantee, share)
-    choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, **facts)
+    facts, own = facts_of(guarantee, share), NO_OPTIONS if named == AUTO else options
+    choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, options=own, **facts)
     return QueryRequest(
         columns=universe.columns, domains=universe.domains, share=share, choice=choice, queries=queries
     )

@@ -434,8 +434,8 @@ class AnswerNoise:
     def distance(self, rows: int, beyond: float, beta: float, *, solved: float | None = None) -> float:
         """With probability 1 - beta projected answers are no further from the truth, in the Euclidean norm.
 
-        The hull is that of `rows` rows, and `beyond` is by how many more there may be. `solved` is how far the
-        answers may be from the closest ones; without it, as far as a certificate allows.
+        The hull is that of `rows` rows, and `beyond` is by how many more there may be. `solved` is how far
+        the answers may be from the closest ones; without it, as far as a certificate allows.
         docs/proofs/projected_laplace.md, Theorem 2.
         """
         hull = math.sqrt(2 * rows * self.column_reach(beta / 2))

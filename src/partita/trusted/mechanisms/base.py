@@ -33,7 +33,6 @@ from partita.trusted.noise.system import (
 )
 from partita.trusted.secret import AxisCounts, PointCounts
 
-
 _LARGEST_COUNT: Final = 2**62  # noisy counts stay within 64 bits
 
 

@@ -146,9 +146,7 @@ class GridCounts(BoxMechanism):
 
     def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
         """With probability 1 - beta no box is off by more, whatever the data: the release says the same."""
-        empty = GridRelease(
-            axes=self.axes, noisy=np.broadcast_to(np.int64(0), self.cells), scale=self.scale
-        )
+        empty = GridRelease(axes=self.axes, noisy=np.broadcast_to(np.int64(0), self.cells), scale=self.scale)
         return empty.error(float(check_probability(beta)))
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> GridRelease:

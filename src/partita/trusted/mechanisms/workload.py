@@ -386,7 +386,9 @@ class ProjectedLaplace(NoisyWorkload):
     """
 
     name: ClassVar[str] = "projection"
-    bound_of: ClassVar[str] = "the root mean square of the errors of all answers, if a projection is certified"
+    bound_of: ClassVar[str] = (
+        "the root mean square of the errors of all answers, if a projection is certified"
+    )
 
     @property
     def answers_epsilon(self) -> Fraction:

@@ -85,9 +85,7 @@ class ContinualCounter(ABC):
         """The last output with its error: for this period, and for all periods at once."""
 
     @abstractmethod
-    def bound(
-        self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None
-    ) -> float:
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta no output is off by more: a number that is known before any data.
 
         It is about all outputs up to the horizon, or of the first `periods` periods where there is none. `rows`

@@ -158,9 +158,7 @@ class NoisyCount(Stepping, ContinualCounter):
         everywhere = errors.everywhere(self._periods, chance)
         return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
-    def bound(
-        self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None
-    ) -> float:
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta no output is off by more: a number that is known before any data.
 
         It is about all outputs up to the horizon, or of the first `periods` periods where there is none. It

@@ -142,9 +142,7 @@ class CounterFamily(Stepping):
         everywhere = laws.everywhere(self._periods, chance)
         return laws.noise(self._periods).around(value, chance, everywhere=everywhere)
 
-    def bound(
-        self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None
-    ) -> float:
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta no output for any key is off by more: known before any data.
 
         Each key has an equal share of beta. It does not depend on how many `rows` there are.

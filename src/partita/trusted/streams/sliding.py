@@ -108,9 +108,7 @@ class SlidingCounter(Stepping, ContinualCounter):
         everywhere = self._laws.everywhere(self._periods, chance)
         return self._laws.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
-    def bound(
-        self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None
-    ) -> float:
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta none of the first `periods` outputs is off by more; known before any data.
 
         Each stretch of `window` periods has an equal share of beta.

@@ -423,9 +423,7 @@ class SparseCounter(Stepping, ContinualCounter):
             + max(self.plan.offset, most - self.plan.offset),
         )
 
-    def bound(
-        self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None
-    ) -> float:
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta no output is off by more: Theorem 3.1 as a number, known before any data.
 
         It is about all outputs up to the horizon, for any stream without negative numbers in which at most
