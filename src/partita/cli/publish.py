@@ -394,6 +394,7 @@ def declare_plan(commands: common.Commands) -> None:
     parser.add("--rows N", "a public guess; may be repeated", action="append", type=common.whole("rows"))
     says = "compare a real column in a view of its own with this step; may be repeated"
     parser.add("--step STEP", says, action="append")
+    common.add_beta(parser, "how often a bound that is proved before any data may fail")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
     says = "with --simulate: a question or want that matters, asked of many releases; may be repeated"
     parser.add("--question QUESTION", says, action="append")
@@ -406,7 +407,8 @@ def run_plan(options: common.Options) -> common.Outcome:
     from partita.publish.plan import plan, simulate
 
     spec = spec_of(options)
-    planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
+    request = requested(options, spec)
+    planned = plan(**request, rows=options.rows, steps=options.step, beta=options.beta)
     if options.simulate is None:
         if options.question:
             raise argparse.ArgumentTypeError("--question is asked of simulated releases; pass --simulate too")

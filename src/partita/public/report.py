@@ -566,7 +566,8 @@ def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
 
 
 def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
-    domains = [domain for view in views for domain in view.domains]
+    beside = (view for view in views if not isinstance(view, View) or view.special_cells)
+    domains = [domain for view in beside for domain in view.domains]
     if any(not isinstance(domain, Category) for domain in domains):
         yield (
             "Rule: a value beyond the declared bounds is counted in the special cell below or above, "

@@ -107,10 +107,7 @@ def _view(
         return QueryView(
             columns=columns, domains=domains, queries=released.queries, answers=released, **facts
         )
-    rule, fix = (
-        "must be what the release of a mechanism returned",
-        "pass for example Tree(...).release(counts)",
-    )
+    rule, fix = "must be what the release of a mechanism returned", "pass Tree(...).release(counts)"
     raise InvalidParameter("released", rule, given=type(released).__name__, fix=fix)
 
 
@@ -129,14 +126,15 @@ def _check_columns(declared: Mapping[str, Domain], number: int) -> None:
 
 def _check_axes(released: tuple[Axis, ...], declared: tuple[Axis, ...]) -> None:
     """Refuse domains whose axes, special cells included, are not those of the release."""
-    shown = [
-        ", ".join(f"{axis.before}+{axis.size}+{axis.after}" for axis in axes) for axes in (released, declared)
-    ]
-    _check_cells(released == declared, f"{shown[0]} cells", f"{shown[1]} cells")
+    _check_cells(released == declared, _shown(released), _shown(declared))
+
+
+def _shown(axes: tuple[Axis, ...]) -> str:
+    """The cells of each axis: before its ordered cells, in order, and behind them."""
+    return ", ".join(f"{axis.before}+{axis.size}+{axis.after} cells" for axis in axes)
 
 
 def _check_cells(same: bool, released: str, declared: str) -> None:
     rule = f"must have the cells that were released, {released}"
-    check(
-        same, "schema", rule, given=declared, fix="make the mechanism with Axis.of each domain, or its size"
-    )
+    fix = "make the mechanism with Axis.of each domain, or with its size"
+    check(same, "schema", rule, given=declared, fix=fix)

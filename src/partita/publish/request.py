@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial, reduce
 from operator import add
@@ -54,7 +54,6 @@ from partita.publish.views import (
 from partita.publish.wants import WantedRequest, Wants, checked_wants, draft_wants, share_by_error
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
-    NO_OPTIONS,
     ROWS,
     MechanismOrName,
     check_name,
@@ -167,7 +166,7 @@ class Drafts:
     keyed: Sequence[tuple[str, ...]] = ()
     """Columns by which totals or means are published alone, without counts of these columns."""
     quantiles: object = None
-    options: Options = NO_OPTIONS
+    options: Options = field(default_factory=dict)
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
         """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
@@ -268,7 +267,7 @@ class Request:
     quantiles: tuple[QuantileRequest, ...] = ()
     wanted: tuple[WantedRequest, ...] = ()
     wants: tuple[Want, ...] = ()
-    options: Options = NO_OPTIONS
+    options: Options = field(default_factory=dict)
     person: str | None
 
     @staticmethod

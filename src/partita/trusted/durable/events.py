@@ -29,6 +29,7 @@ from partita.errors import (
 )
 from partita.numbers import check_choice, integer
 from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
+from partita.trusted.mechanisms.options import Option, options_of_call, read_options
 from partita.trusted.noise.system import Noise
 from partita.trusted.streams.base import ContinualCounter, counted
 from partita.trusted.streams.counter import Counter
@@ -283,6 +284,28 @@ def make_counter(settings: Settings, noise: Noise | None) -> AnyCounter:
     if settings.keys:
         arguments["keys"] = settings.keys
     return mechanism(**arguments)
+
+
+def stream_options(mechanism: str) -> dict[str, Option]:
+    """The options that a counter of this name can be opened with, by its parameters."""
+    kind = MECHANISMS[check_choice(mechanism, "mechanism", tuple(MECHANISMS))]
+    return options_of_call(kind.__init__, ("self", *_COMMON, *_NO_NUMBERS))
+
+
+def read_stream_options(mechanism: str, given: Mapping[str, object]) -> dict[str, Any]:
+    """Options of a counter of this name, each read by its type."""
+    return read_options(stream_options(mechanism), given, mechanism)
+
+
+def bound_outputs(settings: Settings, beta: object) -> float | None:
+    """With probability 1 - beta no output for any key is off by more, before any data; None if unknown.
+
+    It is unknown without a horizon, and of a sparse counter without a public number of events.
+    """
+    events = settings.options.get("weight", settings.options.get("expected"))
+    if settings.horizon is None or (settings.mechanism == SparseCounter.name and events is None):
+        return None
+    return make_counter(settings, None).bound(beta, rows=None if events is None else int(events))
 
 
 def restore_counter(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:

@@ -136,14 +136,14 @@ def check_points_fit(points: object, axes: tuple[Axis, ...], contributions: int)
 class BoundBeforeData(Protocol):
     """What a mechanism has beside `release` if a theorem bounds its error before any data are seen.
 
-    A mechanism without such a theorem has no `bound`, and a plan says so. `bound_of` says what is bounded, and
-    which data the theorem is about if not all.
+    A mechanism without such a theorem has no `bound`, and a plan says so. `bound_of` says what is bounded,
+    and which data the theorem is about if not all.
     """
 
     bound_of: ClassVar[str]
 
     def bound(self, beta: object = ..., *, rows: int | None = ...) -> float:
-        """With probability 1 - beta nothing that `bound_of` names is off by more, with at most `rows` rows."""
+        """With probability 1 - beta nothing that `bound_of` names is off by more, over at most `rows`."""
 
 
 def check_rows(rows: object) -> int:

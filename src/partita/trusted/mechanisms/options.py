@@ -34,6 +34,15 @@ _SET: Final[Mapping[str, str]] = {
 _NONE: Final = "none"
 _MOST_PARTS: Final = 2**10  # values in a list: no option has more
 _TRUTHS: Final = {"true": True, "false": False}
+_WORDS: Final[Mapping[Any, str]] = {
+    bool: "true or false",
+    int: "an integer",
+    str: "text",
+    Fraction: "a number",
+    object: "a number",
+    NoneType: repr(_NONE),
+}
+_EXAMPLES: Final[Mapping[Any, object]] = {bool: True, int: 16, str: "text", Fraction: "1/2"}
 
 
 @final
@@ -85,7 +94,7 @@ def options_of_call(function: Callable[..., Any], own: Sequence[str]) -> dict[st
 
 
 def read_options(known: Mapping[str, Option], given: object, owner: str) -> dict[str, Any]:
-    """The options, each read by its type; refused are those that are set otherwise, unknown, or unreadable."""
+    """The options, each read by its type. What `publish` sets, what is unknown or unreadable is refused."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         rule, fix = "must map names of options to values", f"pass for example {_example(known)}"
         raise InvalidParameter("options", rule, given=given, fix=fix)
@@ -127,7 +136,7 @@ def naming_options(given: Mapping[str, Any], owner: str) -> Iterator[None]:
 
 
 def option_texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Each option as text that `read_options` reads back: the same for the same value, however it was given."""
+    """Each option as text: the same for the same value, however it was given."""
     return {name: _write(options[name]) for name in sorted(options)}
 
 
@@ -139,7 +148,7 @@ def _type_of(hint: Any) -> Any:
     if get_origin(hint) is not Converted:
         return hint
     given, held = get_args(hint)
-    return given if _is_known(given) else held
+    return given if given is not object and _is_known(given) else held
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -163,15 +172,8 @@ def _describe(hint: Any) -> str:
 
 
 def _describe_member(hint: Any) -> str:
-    plain = {
-        bool: "true or false",
-        int: "an integer",
-        str: "text",
-        Fraction: "a number",
-        NoneType: repr(_NONE),
-    }
-    if hint in plain:
-        return plain[hint]
+    if hint in _WORDS:
+        return _WORDS[hint]
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(repr, get_args(hint)))}"
     if get_origin(hint) is tuple:
@@ -195,7 +197,7 @@ def _read_member(hint: Any, value: object) -> Any:
         return _read_truth(value)
     if hint is int:
         return _read_integer(value)
-    if hint is Fraction:
+    if hint in (Fraction, object):
         return rational(value, "options")
     if hint is NoneType and value in (None, _NONE):
         return None
@@ -264,7 +266,5 @@ def _example(known: Mapping[str, Option], name: str | None = None) -> str:
         return "{}"
     each = known[name or next(iter(known))]
     usual = None if each.default is MISSING else each.default
-    value = (
-        {int: 16, Fraction: "1/2", bool: True}.get(_members(each.hint)[0], [1, 2]) if usual is None else usual
-    )
+    value = _EXAMPLES.get(_members(each.hint)[0], [1, 2]) if usual is None else usual
     return str({each.name: str(value) if isinstance(value, Fraction) else value})

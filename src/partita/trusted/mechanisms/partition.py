@@ -134,7 +134,7 @@ class Partition(Mechanism):
         return min(self.size, n + 1 + floor(lambda: self.empty_segments.real() / enclose(beta)))
 
     def heaviest(self, segments: int, beta: Fraction) -> int:
-        """With probability 1 - beta none of the first so many segments weighs more, if no two items share a cell.
+        """With probability 1 - beta none of the first so many segments of a set weighs more.
 
         The noise on each of their thresholds is fresh, whichever of them hold items.
         """

@@ -323,7 +323,7 @@ class LinearWorkload(NoisyWorkload):
         return independent_error(self.scale, len(self.operator)) / self.operator.granularity
 
     def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
-        """With probability 1 - beta no answer is off by more, whatever the data: the release says the same."""
+        """With probability 1 - beta no answer is off by more, whatever the data; a release says the same."""
         return AnswerNoise(self.operator, self.scale).reach(
             len(self.operator), float(check_probability(beta))
         )
@@ -417,10 +417,10 @@ class ProjectedLaplace(NoisyWorkload):
     def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
         """With probability 1 - beta the errors of all answers have no larger root mean square.
 
-        This is Theorem 12.8 as a number, for at most `rows` rows, with exact moments in place of its constants:
-        a quarter of beta each for a noisy number of rows that is too large and for one that is too small, and
-        half for the noise of answers; docs/proofs/projected_laplace.md, "The bound before any data". A release
-        without a certified projection says so: its answers have the noise alone.
+        This is Theorem 12.8 as a number, for at most `rows` rows, with exact moments in place of its
+        constants: a quarter of beta each for a noisy number of rows that is too large and for one that is too
+        small, and half for the noise of answers; docs/proofs/projected_laplace.md, "The bound before any
+        data". A release without a certified projection says so: its answers have the noise alone.
         """
         number, chance = check_rows(rows), float(check_probability(beta))
         most = number + most_rows_added(self.rows_scale, chance / 4)

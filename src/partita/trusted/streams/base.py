@@ -88,8 +88,8 @@ class ContinualCounter(ABC):
     def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta no output is off by more: a number that is known before any data.
 
-        It is about all outputs up to the horizon, or of the first `periods` periods where there is none. `rows`
-        is a public number of events that there are at most; only a sparse counter needs it.
+        It is about all outputs up to the horizon, or of the first `periods` periods where there is none.
+        `rows` is a public number of events that there are at most; only a sparse counter needs it.
         """
 
     @abstractmethod

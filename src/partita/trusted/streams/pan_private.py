@@ -172,8 +172,8 @@ class PanPrivateCounter(Stepping, ContinualCounter):
     def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
         """With probability 1 - beta no output is off by more: a number that is known before any data.
 
-        It is about all outputs up to the horizon, or of the first `periods` periods where there is none, if no
-        intrusion is announced: each one begins a block of its own, and `answer` counts the noise of all.
+        It is about all outputs up to the horizon, or of the first `periods` periods where there is none, if
+        no intrusion is announced: each one begins a block of its own, and `answer` counts the noise of all.
         """
         last, chance = last_bounded(self.horizon, periods), float(check_probability(beta))
         first = replace(self._block, length=block_length(0, self.horizon))

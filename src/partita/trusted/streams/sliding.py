@@ -109,7 +109,7 @@ class SlidingCounter(Stepping, ContinualCounter):
         return self._laws.noise(self._periods).around(self.value, chance, everywhere=everywhere)
 
     def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
-        """With probability 1 - beta none of the first `periods` outputs is off by more; known before any data.
+        """With probability 1 - beta none of the first `periods` outputs is off by more, before any data.
 
         Each stretch of `window` periods has an equal share of beta.
         """

@@ -260,7 +260,7 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         )
 
     def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
-        """With probability 1 - beta no output is off by more, for any stream of bits; known before any data."""
+        """With probability 1 - beta no output is off by more, for any stream of bits: before any data."""
         return self._reach(last_bounded(self.horizon, periods), float(check_probability(beta)))
 
     def variance(self) -> float:
