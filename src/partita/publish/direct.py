@@ -99,7 +99,13 @@ def _view(
         keys = columns if own else columns[:-1]
         _check_columns(declared, 1 if own else len(released.keys) + 1)
         _check_axes(released.keys, axes[: len(keys)])
-        return SumView(keys=keys, column=columns[-1], declared=declared, sums=released, beside=None, **facts)
+        view = SumView(keys=keys, column=columns[-1], declared=declared, sums=released, beside=None, **facts)
+        rule, fix = (
+            "must stand by itself: these sums are cut by counts of their keys",
+            "use publish with sums=",
+        )
+        check(not view.needs_counts, "released", rule, given=type(released).__name__, fix=fix)
+        return view
     if isinstance(released, WorkloadRelease):
         universe = released.universe
         _check_cells(universe.columns == columns, ", ".join(universe.columns), ", ".join(columns))
