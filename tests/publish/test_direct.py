@@ -36,7 +36,7 @@ CELLS: Final = np.sort(np.arange(300) % 121)
 
 def _points(schema: Mapping[str, Domain]) -> Points:
     axes = tuple(map(Axis.of, schema.values()))
-    rows = [[(place * 7 + number) % axis.width for number, axis in enumerate(axes)] for place in range(200)]
+    rows = [[(place * 7 + number) % axis.width for number, axis in enumerate(axes)] for place in range(3000)]
     return Points.from_rows(rows, axes=axes)
 
 
@@ -75,7 +75,7 @@ def _answers(release: Any) -> Any:
         return float(release.quantile("age", "1/2").value)
     if release.sums:
         view = release.sums[0]
-        asked = {view.column: (0, 500)} if view.keys == (view.column,) else {}
+        asked: dict[str, Any] = {view.column: (0, 500)} if view.keys == (view.column,) else {}
         statistic = release.mean if view.mechanism == "group-means" else release.sum
         asked |= {"year": 3} if view.mechanism == "group-means" else {}
         return statistic(view.column, asked).value

@@ -24,6 +24,7 @@ MECHANISMS: Final = ("counter", "tree", "sparse", "sliding", "pan-private")
 
 _BETA: Final = "how often the bounds of a period may fail"
 _OPTIONS: Final = ("expected", "window")
+_USUAL_BETA: Final = 0.05
 
 _STDIN: Final = 0
 _PIECE: Final = 1 << 16  # bytes of one read
@@ -81,13 +82,15 @@ def _declare_read(acts: common.Commands) -> None:
 
 def _create(options: common.Options) -> common.Outcome:
     """Make the files, pay, and say what is promised; nothing is counted yet."""
+    from partita.trusted.durable.events import bound_new
+
     rule, fix = "must not exist yet", "go on with `partita stream feed`"
     check(not os.path.lexists(f"{options.counter}.outputs"), "counter", rule, given=options.counter, fix=fix)
     with _open_stream(options) as counter:
-        settings = counter.settings
-    lines = [("counter", options.counter), *describe_settings(settings)]
+        settings, bound = counter.settings, bound_new(counter.settings, _USUAL_BETA)
+    lines = [("counter", options.counter), *describe_settings(settings, bound)]
     return common.Outcome.of(
-        common.table(lines, left=2), counter=options.counter, **settings_record(settings)
+        common.table(lines, left=2), counter=options.counter, **settings_record(settings, bound)
     )
 
 
@@ -130,14 +133,15 @@ def _read(options: common.Options) -> common.Outcome:
 
 def _info(options: common.Options) -> common.Outcome:
     """What was promised, and the last output with its bounds; from the public file."""
-    from partita.public.stream_errors import error_band
+    from partita.public.stream_errors import bound_outputs, error_band
     from partita.public.streams import read_outputs
 
     published = read_outputs(options.counter, since=-1)
     last, closed = published.outputs, sum(output.period for output in published.outputs)
-    lines = [("counter", options.counter), *describe_settings(published.settings, options.beta)]
+    bound = bound_outputs(published.settings, options.beta)
+    lines = [("counter", options.counter), *describe_settings(published.settings, bound, options.beta)]
     lines.append(("closed", f"{closed:,} periods"))
-    record = {**settings_record(published.settings, options.beta), "closed": closed}
+    record = {**settings_record(published.settings, bound), "closed": closed}
     off = error_band(last, published.settings, options.beta)
     if last:
         record |= {**output_record(last[0]), "beta": options.beta, "off": None}
@@ -470,21 +474,20 @@ def _format_options(settings: Settings) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.options.items())
 
 
-def _format_bound(settings: Settings, beta: float) -> str:
+def _format_bound(settings: Settings, bound: float | None, beta: float) -> str:
     """What no output will miss by, in words; or why nobody can know."""
-    from partita.trusted.durable.events import bound_outputs
-
-    bound = bound_outputs(settings, beta)
     if bound is not None:
         events = settings.options.get("weight", settings.options.get("expected"))
         most = "" if events is None else f" if at most {events:,} events come"
         return f"no output is off by more than {bound:,.1f}{most}, but for probability {beta:g}"
     if settings.horizon is None:
         return "none before it runs: no horizon is known"
-    return "none before it runs: it depends on how many events come, and none are expected"
+    return "none before it runs: it depends on how many events come"
 
 
-def describe_settings(settings: Settings, beta: float = 0.05) -> list[tuple[str, str]]:
+def describe_settings(
+    settings: Settings, bound: float | None, beta: float = _USUAL_BETA
+) -> list[tuple[str, str]]:
     """What a counter promises, in words."""
     from partita.public.streams import SECOND
 
@@ -494,17 +497,16 @@ def describe_settings(settings: Settings, beta: float = 0.05) -> list[tuple[str,
         *([("keys", ", ".join(settings.keys))] if settings.keys else []),
         *([("options", _format_options(settings))] if settings.options else []),
         ("guarantee", str(settings.guarantee)),
-        ("bound", _format_bound(settings, beta)),
+        ("bound", _format_bound(settings, bound, beta)),
         ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
         ("ledger", "not recorded" if settings.dataset is None else f"paid by dataset {settings.dataset!r}"),
     ]
 
 
-def settings_record(settings: Settings, beta: float = 0.05) -> Record:
+def settings_record(settings: Settings, bound: float | None) -> Record:
     """What everybody may know about a counter."""
     from partita.public.file_entries import guarantee_entries
     from partita.public.streams import SECOND
-    from partita.trusted.durable.events import bound_outputs
 
     return {
         "mechanism": settings.mechanism,
@@ -516,7 +518,7 @@ def settings_record(settings: Settings, beta: float = 0.05) -> Record:
         "change": settings.change,
         "dataset": settings.dataset,
         "options": dict(settings.options),
-        "bound": bound_outputs(settings, beta),
+        "bound": bound,
     }
 
 

@@ -28,6 +28,7 @@ from partita.errors import (
     raise_without_cause,
 )
 from partita.numbers import check_choice, integer
+from partita.public.stream_errors import bound_outputs
 from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
 from partita.trusted.mechanisms.options import Option, options_of_call, read_options
 from partita.trusted.noise.system import Noise
@@ -297,15 +298,12 @@ def read_stream_options(mechanism: str, given: Mapping[str, object]) -> dict[str
     return read_options(stream_options(mechanism), given, mechanism)
 
 
-def bound_outputs(settings: Settings, beta: object) -> float | None:
-    """With probability 1 - beta no output for any key is off by more, before any data; None if unknown.
-
-    It is unknown without a horizon, and of a sparse counter without a public number of events.
-    """
+def bound_new(settings: Settings, beta: float) -> float | None:
+    """The bound of `bound_outputs`; of a sparse counter for as many events as its hint says."""
     events = settings.options.get("weight", settings.options.get("expected"))
-    if settings.horizon is None or (settings.mechanism == SparseCounter.name and events is None):
-        return None
-    return make_counter(settings, None).bound(beta, rows=None if events is None else int(events))
+    if settings.mechanism != SparseCounter.name or events is None:
+        return bound_outputs(settings, beta)
+    return make_counter(settings, None).bound(beta, rows=int(events))
 
 
 def restore_counter(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:
