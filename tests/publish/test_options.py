@@ -46,6 +46,7 @@ _SPECIAL: Final[dict[str, Any]] = {
     "rounds": 3,
     "views": [1],
     "plain": [1],
+    "threshold": "7/2",
 }
 """Values of options that must fit others."""
 
@@ -165,9 +166,11 @@ def test_options_are_those_of_the_views_by_that_mechanism() -> None:
 
 def test_a_mechanism_object_is_taken_as_it_is() -> None:
     """Its options are in the object."""
-    release = pt.publish(ROWS, AGE, epsilon=1, mechanism=pt.Tree(size=121, epsilon=1, branching=16))
+    made = pt.Tree(size=121, epsilon=1, branching=16)
+    (view,) = Request.checked(AGE, epsilon=1, mechanism=made).published
 
-    assert release.views[0].axis.branching == 16
+    assert view.choice.mechanism is made
+    assert pt.publish(ROWS, AGE, epsilon=1, mechanism=made).views[0].mechanism == "tree"
 
 
 def test_release_states_its_options(tmp_path: Path) -> None:

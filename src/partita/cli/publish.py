@@ -368,19 +368,24 @@ def declare_mechanisms(commands: common.Commands) -> None:
 
 
 def run_mechanisms(options: common.Options) -> common.Outcome:
-    """Every mechanism and the first sentence about it; a new one is found by itself."""
+    """Every mechanism, the first sentence about it and its options; a new one is found by itself."""
     from partita.trusted.mechanisms import catalogue
+    from partita.trusted.mechanisms.options import options_of
 
     several, queries = catalogue.box_mechanisms(), catalogue.query_mechanisms()
     kinds = {"one": catalogue.axis_mechanisms(), "several": several, "sums": catalogue.sum_mechanisms()}
-    records = [
-        {"mechanism": name, "columns": columns, "says": (inspect.getdoc(kind) or "").partition("\n")[0]}
+    records: list[Record] = [
+        {
+            "mechanism": name,
+            "columns": columns,
+            "says": (inspect.getdoc(kind) or "").partition("\n")[0],
+            "options": {each.name: each.takes for each in options_of(kind).values()},
+        }
         for columns, known in (kinds | {"queries": queries}).items()
         for name, kind in sorted(known.items())
     ]
-    return common.Outcome(
-        common.table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records
-    )
+    lines = [(*list(each.values())[:3], ", ".join(each["options"])) for each in records]
+    return common.Outcome(common.table([tuple(records[0]), *lines], left=4), records)
 
 
 # `partita plan`: what a release would cost and how well it would answer, without any data.
