@@ -374,18 +374,14 @@ def run_mechanisms(options: common.Options) -> common.Outcome:
 
     several, queries = catalogue.box_mechanisms(), catalogue.query_mechanisms()
     kinds = {"one": catalogue.axis_mechanisms(), "several": several, "sums": catalogue.sum_mechanisms()}
-    records: list[Record] = [
-        {
-            "mechanism": name,
-            "columns": columns,
-            "says": (inspect.getdoc(kind) or "").partition("\n")[0],
-            "options": {each.name: each.takes for each in options_of(kind).values()},
-        }
-        for columns, known in (kinds | {"queries": queries}).items()
-        for name, kind in sorted(known.items())
-    ]
-    lines = [(*list(each.values())[:3], ", ".join(each["options"])) for each in records]
-    return common.Outcome(common.table([tuple(records[0]), *lines], left=4), records)
+    lines, records = [("mechanism", "columns", "says", "options")], list[Record]()
+    for columns, known in (kinds | {"queries": queries}).items():
+        for name, kind in sorted(known.items()):
+            says = (inspect.getdoc(kind) or "").partition("\n")[0]
+            options_here = {each.name: each.takes for each in options_of(kind).values()}
+            lines.append((name, columns, says, ", ".join(options_here)))
+            records.append({"mechanism": name, "columns": columns, "says": says, "options": options_here})
+    return common.Outcome(common.table(lines, left=4), records)
 
 
 # `partita plan`: what a release would cost and how well it would answer, without any data.

@@ -204,7 +204,8 @@ class Drafts:
                 {name: self.schema[name] for name in (*keys, column)},
                 column in self.summed.squared,
             )
-            return sum_request(schema, keys, share, self.guarantee, moments=moments, mechanism=self.mechanism)
+            facts = {"moments": moments, "mechanism": self.mechanism, "options": self.options}
+            return sum_request(schema, keys, share, self.guarantee, **facts)
 
         counted = [view for view in self.views if not self._is_table(view)]
         views = sum_views(counted or self.keyed, self.summed.columns) if counted or not self.views else []

@@ -49,10 +49,10 @@ from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
-    BY_NAME,
     NO_OPTIONS,
     Choice,
     MechanismOrName,
+    asked_by_name,
     axis_mechanisms,
     box_mechanisms,
     choose,
@@ -737,6 +737,7 @@ def sum_request(
     *,
     moments: bool,
     mechanism: MechanismOrName = AUTO,
+    options: Options = NO_OPTIONS,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
     for key in keys:
@@ -749,7 +750,9 @@ def sum_request(
         columns=tuple(schema),
         domains=tuple(schema.values()),
         share=share,
-        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments, mechanism=mechanism),
+        choice=_choice(
+            schema, keys, facts_of(guarantee, share), moments=moments, mechanism=mechanism, options=options
+        ),
         keys=keys,
         moments=moments or keys == tuple(schema),
     )
@@ -762,13 +765,14 @@ def _choice(
     *,
     moments: bool,
     mechanism: MechanismOrName,
+    options: Options,
 ) -> Choice[SumMechanism]:
     """The mechanism for totals or means if asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]
     if mechanism == KnotTotal.name:
-        return _choose_totals(schema, keys, facts)
+        return _choose_totals(schema, keys, facts, options)
     if mechanism == GroupMeans.name:
-        return _choose_means(schema, keys, facts)
+        return _choose_means(schema, keys, facts, options)
     if keys == (column,):
         tree = LogTree(value=domain, **facts)
         return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)
@@ -778,7 +782,7 @@ def _choice(
 
 
 def _choose_totals(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, options: Options
 ) -> Choice[SumMechanism]:
     """Totals by some keys, or of all rows."""
     column, domain = list(schema.items())[-1]
@@ -787,12 +791,12 @@ def _choose_totals(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     groups, rule = count_cells(axes), f"must have at most {MOST_TOTALS:,} cells in the keys of totals"
     check(groups <= MOST_TOTALS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
-    total = KnotTotal(keys=axes, value=domain, **facts)
-    return Choice(total.name, f"{BY_NAME} {total.why}", total)
+    total = KnotTotal(keys=axes, value=domain, **facts, **options)
+    return Choice(total.name, f"{asked_by_name(options)} {total.why}", total)
 
 
 def _choose_means(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, options: Options
 ) -> Choice[SumMechanism]:
     """Means by one key, or of all rows."""
     column, domain = list(schema.items())[-1]
@@ -802,5 +806,5 @@ def _choose_means(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     groups, rule = count_cells(axes), f"must have at most {MOST_GROUPS:,} cells in the key of means"
     check(groups <= MOST_GROUPS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
-    means = GroupMeans(keys=axes, value=domain, **facts)
-    return Choice(means.name, f"{BY_NAME} {means.why}", means)
+    means = GroupMeans(keys=axes, value=domain, **facts, **options)
+    return Choice(means.name, f"{asked_by_name(options)} {means.why}", means)
