@@ -45,7 +45,7 @@ from partita.public.tables.summary import (
 )
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
-from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
+from partita.trusted.mechanisms.base import AxisMechanism, BoundBeforeData, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
@@ -297,12 +297,16 @@ class ViewRequest(ABC, Generic[Secret]):
     @property
     def bound_of(self) -> str | None:
         """What a theorem bounds before any data; None where there is no such theorem."""
-        mechanism = self.choice.mechanism
-        return getattr(mechanism, "bound_of", "any answer") if hasattr(mechanism, "bound") else None
+        return None if self._bounded is None else getattr(self._bounded, "bound_of", "any answer")
 
     def bound(self, beta: Fraction, rows: int) -> float | None:
         """With probability 1 - beta nothing that `bound_of` names is off by more; None without a theorem."""
-        return None if self.bound_of is None else float(self.choice.mechanism.bound(beta, rows=rows))
+        return None if self._bounded is None else float(self._bounded.bound(beta, rows=rows))
+
+    @property
+    def _bounded(self) -> BoundBeforeData | None:
+        made: Any = self.choice.mechanism
+        return made if hasattr(made, "bound") else None
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """Sentences about what follows from public facts if there are that many rows."""
