@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import partita as pt
 from partita.public.file import load
 from tests.seams import PIPELINE
 
@@ -427,3 +428,55 @@ def test_questions_are_asked_of_a_simulation(run: Run, people: Path, spec: Path)
     ]
     assert "count where age >= 30" in run(*simulated).out
     assert (alone.code, "pass --simulate too" in alone.err) == (2, True)
+
+
+def test_options_of_the_mechanism_come_from_spec_and_flags(run: Run, people: Path, folder: Path) -> None:
+    """A flag counts for more than the spec; options of another mechanism than the spec's are not used."""
+    Path("tree.toml").write_text(
+        '[columns.age]\ntype = "integer"\nlow = 0\nhigh = 120\n'
+        '[release]\nepsilon = 1\nmechanism = "tree"\n[release.options]\nbranching = 16\nroot = false\n'
+    )
+    spec = ("--spec", "tree.toml")
+    [stated] = run("plan", *spec, "--json").records
+    [changed] = run("plan", *spec, "--option", "branching=4", "--json").records
+    [other] = run("plan", *spec, "--mechanism", "histogram", "--json").records
+    done = run("publish", people, *spec, "--option", "branching=4", "-o", "out.parquet")
+
+    assert stated["request"]["options"] == {"branching": "16", "root": "false"}
+    assert changed["request"]["options"] == {"branching": "4", "root": "false"}
+    assert "options" not in other["request"]
+    assert done.code == 0
+    assert load("out.parquet").provenance.options == (("branching", "4"), ("root", "false"))
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("--mechanism", "tree", "--option", "brnching=4"), 1, "did you mean 'branching'?"),
+        (
+            ("--mechanism", "tree", "--option", "branching=x"),
+            1,
+            "options.branching of 'tree' must be an integer",
+        ),
+        (("--mechanism", "tree", "--option", "4"), 2, "must be NAME=VALUE"),
+        (("--option", "branching=4"), 1, "options must come with a mechanism by its name"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(
+    run: Run, given: tuple[str, ...], code: int, said: str
+) -> None:
+    """By a message that says what the mechanism takes, and by its code."""
+    done = run("plan", "--column", "age:integer(0,120)", "--epsilon", "1", *given)
+
+    assert (done.code, said in done.err) == (code, True)
+
+
+def test_plan_shows_bounds_at_their_beta(run: Run) -> None:
+    """In the table and in JSON."""
+    asked = ("--column", "age:integer(0,120)", "--epsilon", "1", "--mechanism", "tree", "--rows", "100")
+    [record] = run("plan", *asked, "--beta", "0.001", "--json").records
+    bound = pt.Tree(size=121, epsilon=1).bound("0.001")
+
+    assert record["expected"][0]["bound"] == bound
+    assert record["beta"] == "1/1000"
+    assert f" {bound:,.0f} " in run("plan", *asked, "--beta", "0.001").out

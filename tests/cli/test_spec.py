@@ -73,6 +73,7 @@ def test_the_release_table_is_read(folder: Path) -> None:
     contributions = 3
     neighbors = "change-one"
     mechanism = "tree"
+    options = {branching = 16, root = false, weights = ["1/2", 1.5]}
     dataset = "people"
     [csv]
     delimiter = ";"
@@ -88,6 +89,7 @@ def test_the_release_table_is_read(folder: Path) -> None:
         contributions=3,
         neighbors="change-one",
         mechanism="tree",
+        options={"branching": 16, "root": False, "weights": ["1/2", "1.5"]},
         dataset="people",
         delimiter=";",
         header=["id", "age"],

@@ -14,6 +14,7 @@ from partita.public.stream_plot import plot
 from partita.public.streams import read_outputs
 from partita.trusted.durable.events import MECHANISMS
 from partita.trusted.streams.counter import Counter
+from partita.trusted.streams.tree_counter import TreeCounter
 
 from .conftest import Done, Run
 
@@ -50,6 +51,35 @@ def test_create_says_what_is_promised(run: Run, folder: Path, mechanism: str) ->
     assert (record["period_seconds"], record["start"]) == (86400, "2026-01-01T00:00:00+00:00")
     secrets = [path for path in folder.iterdir() if path.suffix in (".db", ".pan")]
     assert [stat.S_IMODE(path.stat().st_mode) for path in secrets] == [0o600, 0o600]
+
+
+def test_options_and_bounds_are_told(run: Run, folder: Path) -> None:
+    """By create and by info, in words and in JSON; of a sparse counter by create, which knows the hint."""
+    made = ("--horizon", 365, "--mechanism", "tree", "--option", "branching=16", "--option", "refine=true")
+    done = run("stream", "create", "visits", *DAYS, *made)
+    info = run("stream", "info", "visits", "--beta", "0.001")
+    [record] = run("stream", "info", "visits", "--json").records
+    counter = TreeCounter(epsilon=1, horizon=365, branching=16, refine=True)
+    papers = ("--mechanism", "sparse", "--option", "constants=paper", "--option", "weight=10")
+    sparse = run("stream", "create", "sparse", *DAYS, "--horizon", 365, *papers)
+    endless = run("stream", "create", "endless", *DAYS)
+
+    assert "options    branching 16, refine True" in done.out
+    assert f"no output is off by more than {counter.bound():,.1f}, but for probability 0.05" in done.out
+    assert f"no output is off by more than {counter.bound('0.001'):,.1f}, but for" in info.out
+    assert (record["options"], record["bound"]) == ({"branching": 16, "refine": True}, counter.bound())
+    assert "if at most 10 events come, but for probability 0.05" in sparse.out
+    assert "it depends on how many events come" in run("stream", "info", "sparse").out
+    assert "no horizon is known" in endless.out
+
+
+def test_an_option_that_a_counter_does_not_have_is_refused(run: Run, folder: Path) -> None:
+    """Nothing is made."""
+    done = run("stream", "create", "visits", *DAYS, "--mechanism", "tree", "--option", "brnching=16")
+
+    assert done.code == 1
+    assert "did you mean 'branching'?" in done.err
+    assert not list(folder.iterdir())
 
 
 def test_users_are_protected_if_contributions_are_named(run: Run, folder: Path) -> None:

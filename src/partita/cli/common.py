@@ -178,6 +178,18 @@ def _digits(text: str, name: str) -> int:
         raise InvalidParameter(name, "must be an integer", given=text, fix="write digits only") from None
 
 
+def add_options(parser: CommandParser, says: str) -> None:
+    """Options of a mechanism by their names, in the order in which they are given."""
+    parser.add("--option NAME=VALUE", says, action="append", default=[], type=_named_value)
+
+
+def _named_value(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, for example branching=16, got {text!r}")
+    return name.strip(), value.strip()
+
+
 def add_beta(parser: CommandParser, says: str) -> None:
     """The probability that bounds fail."""
     parser.add("--beta B", f"{says}; default: %(default)s", type=probability("beta"), default=0.05)

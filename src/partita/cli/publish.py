@@ -368,19 +368,20 @@ def declare_mechanisms(commands: common.Commands) -> None:
 
 
 def run_mechanisms(options: common.Options) -> common.Outcome:
-    """Every mechanism and the first sentence about it; a new one is found by itself."""
+    """Every mechanism, the first sentence about it and its options; a new one is found by itself."""
     from partita.trusted.mechanisms import catalogue
+    from partita.trusted.mechanisms.options import options_of
 
     several, queries = catalogue.box_mechanisms(), catalogue.query_mechanisms()
     kinds = {"one": catalogue.axis_mechanisms(), "several": several, "sums": catalogue.sum_mechanisms()}
-    records = [
-        {"mechanism": name, "columns": columns, "says": (inspect.getdoc(kind) or "").partition("\n")[0]}
-        for columns, known in (kinds | {"queries": queries}).items()
-        for name, kind in sorted(known.items())
-    ]
-    return common.Outcome(
-        common.table([tuple(records[0]), *(tuple(each.values()) for each in records)], left=3), records
-    )
+    lines, records = [("mechanism", "columns", "says", "options")], list[Record]()
+    for columns, known in (kinds | {"queries": queries}).items():
+        for name, kind in sorted(known.items()):
+            says = (inspect.getdoc(kind) or "").partition("\n")[0]
+            options_here = {each.name: each.takes for each in options_of(kind).values()}
+            lines.append((name, columns, says, ", ".join(options_here)))
+            records.append({"mechanism": name, "columns": columns, "says": says, "options": options_here})
+    return common.Outcome(common.table(lines, left=4), records)
 
 
 # `partita plan`: what a release would cost and how well it would answer, without any data.
@@ -394,6 +395,7 @@ def declare_plan(commands: common.Commands) -> None:
     parser.add("--rows N", "a public guess; may be repeated", action="append", type=common.whole("rows"))
     says = "compare a real column in a view of its own with this step; may be repeated"
     parser.add("--step STEP", says, action="append")
+    common.add_beta(parser, "how often a bound that is proved before any data may fail")
     parser.add("--simulate FILE", "measure errors on this file, which must be PUBLIC: no budget pays")
     says = "with --simulate: a question or want that matters, asked of many releases; may be repeated"
     parser.add("--question QUESTION", says, action="append")
@@ -406,7 +408,8 @@ def run_plan(options: common.Options) -> common.Outcome:
     from partita.publish.plan import plan, simulate
 
     spec = spec_of(options)
-    planned = plan(**requested(options, spec), rows=options.rows, steps=options.step)
+    request = requested(options, spec)
+    planned = plan(**request, rows=options.rows, steps=options.step, beta=options.beta)
     if options.simulate is None:
         if options.question:
             raise argparse.ArgumentTypeError("--question is asked of simulated releases; pass --simulate too")

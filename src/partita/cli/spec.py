@@ -18,7 +18,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
-from partita.cli.common import NEIGHBORS, CommandParser, Options, argument, epsilon, load_factory, whole
+from partita.cli.common import (
+    NEIGHBORS,
+    CommandParser,
+    Options,
+    add_options,
+    argument,
+    epsilon,
+    load_factory,
+    whole,
+)
 from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
 from partita.guarantee import positive_epsilon
 from partita.numbers import integer, rational
@@ -67,6 +76,7 @@ class Spec:
     contributions: int | None = None
     neighbors: str | None = None
     mechanism: str | None = None
+    options: Mapping[str, object] | None = None
     dataset: str | None = None
     delimiter: str | None = None
     header: Sequence[str] | None = None
@@ -154,6 +164,13 @@ def _sets(value: object) -> list[list[str]]:
     return [_names(each) for each in _list(value, '[["age", "salary"]]')]
 
 
+def _options(value: object) -> dict[str, object]:
+    """Options of the mechanism by their names; what each of them takes is checked with the mechanism."""
+    fix = "write for example options = {branching = 16}"
+    check_type(value, dict, "entry", "must be a table of options", fix=fix)
+    return dict(cast(Mapping[str, object], value))
+
+
 def _names(value: object) -> list[str]:
     return [_text(name) for name in _list(value, '["age"]')]
 
@@ -235,6 +252,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "delta": lambda value: rational(value, "delta"),
     "contributions": lambda value: integer(value, "contributions", low=1),
     "header": _names,
+    "options": _options,
 }
 
 # Columns described in an argument, or by the schema of a file: names and types, never a value.
@@ -430,6 +448,7 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
     says = "default: auto; `partita mechanisms` lists them; or MODULE:FACTORY, one of your own"
     parser.add("--mechanism NAME", says)
+    add_options(parser, "an option of the mechanism, for example branching=16; may be repeated")
 
 
 def spec_of(options: Options) -> Spec:
@@ -449,6 +468,7 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
         "queries": options.queries or spec.queries,
         "wants": options.want or spec.wants,
         **{name: getattr(options, name) or getattr(spec, name) for name in _EITHER},
+        "options": _options_of_mechanism(options, spec) or None,
     }
     schema = schema_of(options, spec)
     if options.mechanism is not None and ":" in options.mechanism:  # never from a spec: it would run code
@@ -456,6 +476,13 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
     if given["epsilon"] is None:
         raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}
+
+
+def _options_of_mechanism(options: Options, spec: Spec) -> dict[str, object]:
+    """The options of the spec, for which flags count more; those of another mechanism than its own do not."""
+    other = options.mechanism is not None and options.mechanism != spec.mechanism
+    stated = {} if other else spec.options or {}
+    return {**stated, **dict(options.option)}
 
 
 def schema_of(options: Options, spec: Spec) -> dict[str, Domain]:
@@ -548,6 +575,7 @@ _RELEASE_TEMPLATE: Final = f"""
 # contributions = 1             # at most this many rows of a person count
 # neighbors = "add-remove"      # or "change-one", if the number of people is public
 # mechanism = "auto"            # `partita mechanisms` lists them
+# options = {{branching = 16}}    # of the mechanism that is named
 
 {_CSV_TEMPLATE}
 # header = ["id", "age"]        # if the first line is a row already"""

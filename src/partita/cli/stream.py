@@ -24,6 +24,7 @@ MECHANISMS: Final = ("counter", "tree", "sparse", "sliding", "pan-private")
 
 _BETA: Final = "how often the bounds of a period may fail"
 _OPTIONS: Final = ("expected", "window")
+_USUAL_BETA: Final = 0.05
 
 _STDIN: Final = 0
 _PIECE: Final = 1 << 16  # bytes of one read
@@ -67,6 +68,7 @@ def _declare_create(acts: common.Commands) -> None:
     parser.add("--expected N", expected, type=common.whole("expected"))
     window = "count the last N periods, not all of them, for the mechanism `sliding`"
     parser.add("--window N", window, type=common.whole("window"))
+    common.add_options(parser, "an option of the mechanism, for example branching=16; may be repeated")
     contributions = "protect users, not events: at most so many events of one are counted"
     parser.add("--contributions K", contributions, type=common.whole("contributions"))
     parser.add("--ledger FILE", "the ledger that is debited before noise is drawn")
@@ -80,19 +82,22 @@ def _declare_read(acts: common.Commands) -> None:
 
 def _create(options: common.Options) -> common.Outcome:
     """Make the files, pay, and say what is promised; nothing is counted yet."""
+    from partita.trusted.durable.events import bound_new
+
     rule, fix = "must not exist yet", "go on with `partita stream feed`"
     check(not os.path.lexists(f"{options.counter}.outputs"), "counter", rule, given=options.counter, fix=fix)
     with _open_stream(options) as counter:
-        settings = counter.settings
-    lines = [("counter", options.counter), *describe_settings(settings)]
+        settings, bound = counter.settings, bound_new(counter.settings, _USUAL_BETA)
+    lines = [("counter", options.counter), *describe_settings(settings, bound)]
     return common.Outcome.of(
-        common.table(lines, left=2), counter=options.counter, **settings_record(settings)
+        common.table(lines, left=2), counter=options.counter, **settings_record(settings, bound)
     )
 
 
 def _open_stream(options: common.Options) -> AnyStream:
     """A new counter, or a family if there are keys."""
     from partita.ledger.ledger import Ledger
+    from partita.trusted.durable.events import read_stream_options
     from partita.trusted.durable.open import open_counter, open_family
 
     terms: dict[str, Any] = {
@@ -107,6 +112,10 @@ def _open_stream(options: common.Options) -> AnyStream:
     }
     chosen = {name: getattr(options, name) for name in ("mechanism", *_OPTIONS)}
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    named = dict(options.option)
+    if named:
+        kind = options.mechanism or MECHANISMS[0]
+        given |= read_stream_options(kind, named)
     if options.keys is None:
         return open_counter(options.counter, **terms, **given)
     if given:
@@ -124,14 +133,15 @@ def _read(options: common.Options) -> common.Outcome:
 
 def _info(options: common.Options) -> common.Outcome:
     """What was promised, and the last output with its bounds; from the public file."""
-    from partita.public.stream_errors import error_band
+    from partita.public.stream_errors import bound_outputs, error_band
     from partita.public.streams import read_outputs
 
     published = read_outputs(options.counter, since=-1)
     last, closed = published.outputs, sum(output.period for output in published.outputs)
-    lines = [("counter", options.counter), *describe_settings(published.settings)]
+    bound = bound_outputs(published.settings, options.beta)
+    lines = [("counter", options.counter), *describe_settings(published.settings, bound, options.beta)]
     lines.append(("closed", f"{closed:,} periods"))
-    record = {**settings_record(published.settings), "closed": closed}
+    record = {**settings_record(published.settings, bound), "closed": closed}
     off = error_band(last, published.settings, options.beta)
     if last:
         record |= {**output_record(last[0]), "beta": options.beta, "off": None}
@@ -460,7 +470,24 @@ def output_record(output: AnyOutput) -> Record:
     return {"period": output.period, "end": output.end, name: output.value, "exact": output.exact}
 
 
-def describe_settings(settings: Settings) -> list[tuple[str, str]]:
+def _format_options(settings: Settings) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.options.items())
+
+
+def _format_bound(settings: Settings, bound: float | None, beta: float) -> str:
+    """What no output will miss by, in words; or why nobody can know."""
+    if bound is not None:
+        events = settings.options.get("weight", settings.options.get("expected"))
+        most = "" if events is None else f" if at most {events:,} events come"
+        return f"no output is off by more than {bound:,.1f}{most}, but for probability {beta:g}"
+    if settings.horizon is None:
+        return "none before it runs: no horizon is known"
+    return "none before it runs: it depends on how many events come"
+
+
+def describe_settings(
+    settings: Settings, bound: float | None, beta: float = _USUAL_BETA
+) -> list[tuple[str, str]]:
     """What a counter promises, in words."""
     from partita.public.streams import SECOND
 
@@ -468,13 +495,15 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
     return [
         ("mechanism", settings.mechanism),
         *([("keys", ", ".join(settings.keys))] if settings.keys else []),
+        *([("options", _format_options(settings))] if settings.options else []),
         ("guarantee", str(settings.guarantee)),
+        ("bound", _format_bound(settings, bound, beta)),
         ("periods", f"{known}, of {settings.period / SECOND:,g} seconds from {_start(settings)}"),
         ("ledger", "not recorded" if settings.dataset is None else f"paid by dataset {settings.dataset!r}"),
     ]
 
 
-def settings_record(settings: Settings) -> Record:
+def settings_record(settings: Settings, bound: float | None) -> Record:
     """What everybody may know about a counter."""
     from partita.public.file_entries import guarantee_entries
     from partita.public.streams import SECOND
@@ -488,6 +517,8 @@ def settings_record(settings: Settings) -> Record:
         "horizon": settings.horizon,
         "change": settings.change,
         "dataset": settings.dataset,
+        "options": dict(settings.options),
+        "bound": bound,
     }
 
 

@@ -72,7 +72,8 @@ class Provenance:
 
     `day` is the calendar day, as text like 2026-11-15. `recorded` says whether a ledger was debited.
     `person` is the name of the column of ids whose rows were bounded, if any. `part` is the column and
-    the value that a row must have to be counted, if not all rows are.
+    the value that a row must have to be counted, if not all rows are. `options` are those of the mechanism
+    that were asked for, each with its value as text, in the order of their names.
     """
 
     version: str
@@ -81,6 +82,7 @@ class Provenance:
     recorded: bool = False
     person: str | None = None
     part: tuple[str, str] | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
 
 # Released numbers as they may come from anybody: one limit for integers, one for noise, one refusal.

@@ -19,8 +19,10 @@ from partita.public.axis.quantiles import QuantileView
 from partita.public.file_entries import (
     EVERY_VIEW,
     NUMBERS,
+    OPTIONS,
     SELECTED,
     SEVERAL,
+    STATED,
     VERSION,
     WANTED,
     FileColumn,
@@ -33,6 +35,7 @@ from partita.public.file_entries import (
     from_canonical,
     guarantee_entries,
     guarantee_from,
+    lacks_specials,
     natural,
     provenance_entries,
     provenance_from,
@@ -82,7 +85,7 @@ class Stored:
         views = [_view_entries(view, parts) for view, parts in taken]
         spec: dict[str, Json] = {
             "format": FORMAT,
-            "version": version_of(views),
+            "version": version_of(views, stated=bool(release.provenance.options)),
             "guarantee": guarantee_entries(release.guarantee),
             "provenance": provenance_entries(release.provenance),
             "views": list[Json](views),
@@ -149,8 +152,10 @@ def columns_of(spec: Mapping[str, Json]) -> list[FileColumn]:
     return found
 
 
-def version_of(views: Sequence[Mapping[str, Json]]) -> int:
-    """The version of a file with these entries of views."""
+def version_of(views: Sequence[Mapping[str, Json]], *, stated: bool = False) -> int:
+    """The version of a file with these entries of views; `stated` says whether it states options."""
+    if stated or any(lacks_specials(view) for view in views):
+        return STATED
     return max((form_of(view).version for view in views), default=VERSION)
 
 
@@ -158,18 +163,19 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
-    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED
+    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED, STATED
     check_release(spec.get("version") in versions, "file", rule, fix=fix)
     known = (*_ENTRIES, WANTS) if spec["version"] == WANTED else _ENTRIES
     given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if spec["version"] == WANTED and not check_list(spec[WANTS]):
         raise refusal(f"must name its wants in version {WANTED}")
-    if spec["version"] not in (WANTED, version_of(views)):
+    stated = OPTIONS in entries(spec["provenance"])
+    if spec["version"] not in (WANTED, version_of(views, stated=stated)):
         raise refusal(
-            f"must be of version {WANTED} if it has wants, of {SELECTED} if a view has quantiles alone, "
-            f"of {NUMBERS} if one has sums or answers, "
-            f"else of {SEVERAL} if one has several columns, else of {VERSION}"
+            f"must be of version {WANTED} if it has wants, of {STATED} if it states options or a column has "
+            f"no special cells, of {SELECTED} if a view has quantiles alone, of {NUMBERS} if one has sums or "
+            f"answers, else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views
 

@@ -215,6 +215,8 @@ def _refuse_column(name: str, rule: str) -> InvalidRelease:
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RATIONAL: Final = re.compile(r"-?[0-9]{1,200}(/[0-9]{1,200})?")
 _PROVENANCE: Final = ("dataset", "day", "part", "person", "recorded", "version")
+OPTIONS: Final = "options"
+"""The entry of a provenance that has options of a mechanism, if there are some."""
 _GUARANTEE: Final = ("contributions", "delta", "epsilon", "intrusions", "neighbors", "unit")
 
 
@@ -249,8 +251,9 @@ def guarantee_from(value: Json) -> Guarantee | None:
 
 def provenance_entries(provenance: Provenance) -> Json:
     """Every field by its name; the part as a column and a value."""
-    part = provenance.part
+    part, options = provenance.part, dict[str, Json](provenance.options)
     return {
+        **({OPTIONS: options} if options else {}),
         "version": provenance.version,
         "day": provenance.day,
         "dataset": provenance.dataset,
@@ -261,8 +264,9 @@ def provenance_entries(provenance: Provenance) -> Json:
 
 
 def provenance_from(value: Json) -> Provenance:
-    """Exactly the fields of a provenance, each of its type."""
-    given = entries(value, _PROVENANCE)
+    """Exactly the fields of a provenance, each of its type; options only if there are some."""
+    stated = OPTIONS in entries(value)
+    given = entries(value, (*_PROVENANCE, OPTIONS) if stated else _PROVENANCE)
     part = None if given["part"] is None else entries(given["part"], ("column", "value"))
     return Provenance(
         version=text(given["version"]),
@@ -271,7 +275,16 @@ def provenance_from(value: Json) -> Provenance:
         recorded=_of_type(given["recorded"], bool, "must say true or false in this place"),
         person=_text_or_none(given["person"]),
         part=None if part is None else (text(part["column"]), text(part["value"])),
+        options=_options_from(given[OPTIONS]) if stated else (),
     )
+
+
+def _options_from(value: Json) -> tuple[tuple[str, str], ...]:
+    """Options by their names, as text that can be printed."""
+    given = entries(value)
+    named = given and all(_NAME.fullmatch(name) for name in given)
+    _require(named and all(text(each).isprintable() for each in given.values()), "must name its options")
+    return tuple((name, text(given[name])) for name in sorted(given))
 
 
 def specials_entries(specials: Specials) -> Json:
@@ -281,10 +294,11 @@ def specials_entries(specials: Specials) -> Json:
 
 
 def specials_from(value: Json, cells: Iterable[str]) -> Specials:
-    """The counts of exactly these cells, in their order."""
+    """The counts of exactly these cells, in their order; or none of them, if none was counted."""
     given = entries(value, ("counts", "scale"))
-    counts = entries(given["counts"], tuple(cells))
-    return Specials(counts={cell: _whole(counts[cell]) for cell in cells}, scale=rational(given["scale"]))
+    listed = tuple(cells) if entries(given["counts"]) else ()
+    counts = entries(given["counts"], listed)
+    return Specials(counts={cell: _whole(counts[cell]) for cell in listed}, scale=rational(given["scale"]))
 
 
 def entries(value: Json | Mapping[str, Json], names: Iterable[str] | None = None) -> dict[str, Json]:
@@ -390,6 +404,9 @@ NUMBERS: Final = 3
 WANTED: Final = 5
 """The version of a file of a release that was made for wants only."""
 
+STATED: Final = 6
+"""The version of a file whose provenance has options, or in which a column has no special cells."""
+
 SELECTED: Final = 4
 """The version of a file in which some view has quantiles alone."""
 
@@ -442,6 +459,13 @@ def form_of(view: Entry | Published) -> ViewForm:
     if isinstance(view, Mapping):
         return next((form for form in FORMS.values() if form.mark in view), FORMS[View])
     return FORMS[type(view)]
+
+
+def lacks_specials(view: Entry) -> bool:
+    """Whether entries are those of a column whose special cells were not counted."""
+    if form_of(view) is not FORMS[View]:
+        return False
+    return not entries(entries(view["specials"])["counts"])
 
 
 def describe_view(view: Published) -> dict[str, Json]:

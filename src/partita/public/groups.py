@@ -149,15 +149,24 @@ class GroupPlan:
 
     @staticmethod
     def of(
-        domain_of: Callable[[str], Domain], keys: tuple[GroupKey, ...], where: Where, *, most: int
+        domain_of: Callable[[str], Domain],
+        keys: tuple[GroupKey, ...],
+        where: Where,
+        *,
+        most: int,
+        counted: Callable[[str], bool] = lambda column: True,
     ) -> GroupPlan:
-        """The groups that meet the conditions, ordered by their keys."""
+        """The groups that meet the conditions, ordered by their keys.
+
+        `counted` says whether special cells of a column were counted; where not, none is a group.
+        """
         found: dict[str, list[NamedCells]] = {}
         for key in keys:
             domain = domain_of(key.column)
             named = [
                 NamedCells((name,), (number,), cells)
                 for number, (name, cells) in enumerate(find_groups(domain, key))
+                if cells.terms or counted(key.column)
             ]
             found[key.column] = _meet(domain, found[key.column], named) if key.column in found else named
         rest = where
@@ -380,7 +389,10 @@ class Grouping:
         self, where: Where | str | None, columns: Mapping[str, object], closed: Ends, *, most: int
     ) -> GroupPlan:
         conditions = parse_conditions(where, columns, closed)
-        return GroupPlan.of(self.release.domain_of, self.keys, conditions, most=most)
+        release = self.release
+        return GroupPlan.of(
+            release.domain_of, self.keys, conditions, most=most, counted=release.counts_specials
+        )
 
     def _one_by_one(self, plan: GroupPlan) -> Answers:
         """Counts that are not made together: conditions with `or` on columns of the keys."""

@@ -483,7 +483,7 @@ def specials(release: Release, column: str) -> dict[str, Answer]:
     """The counts of what is beside the axis of a column, by the name of the cell."""
     from partita.domain.base import Special
 
-    cells = release.slice(column).domain.specials
+    cells = release.slice(column).special_cells
     return {name: release.count({column: Special.named(name)}) for name in cells}
 
 

@@ -135,10 +135,10 @@ def _along(release: Release, column: str) -> pyarrow.Table:
         lows, highs = cells, cells
     else:
         lows, highs = line.axis.curve.starts, line.axis.curve.ends
-    beside = [release.count({column: Special.named(name)}) for name in line.domain.specials]
+    beside = [release.count({column: Special.named(name)}) for name in line.special_cells]
     counts = np.append(line.axis.counts(lows, highs), [answer.value for answer in beside])
     errors = np.append(line.axis.errors(lows, highs), [answer.error for answer in beside])
-    named = _named(column, line.domain, (lows, highs), line.domain.specials, each=each)
+    named = _named(column, line.domain, (lows, highs), line.special_cells, each=each)
     return _table(named, counts, errors, line.basis or "measured")
 
 

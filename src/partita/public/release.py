@@ -220,6 +220,12 @@ class Release:
                 return keyed.domains[list(keyed.columns).index(column)]
         return _domain_of(self.view(column), column)
 
+    def counts_specials(self, column: str) -> bool:
+        """Whether special cells of a column can be asked for: not in a release of an axis alone."""
+        return not any(
+            isinstance(view, View) and view.column == column and not view.special_cells for view in self.views
+        )
+
     def difference(self, first: Where | str, second: Where | str, *, closed: Ends = "both") -> Answer:
         """How many more rows the first question counts than the second, with the error of just that.
 
@@ -576,7 +582,9 @@ class Release:
 
     def citation(self) -> str:
         """BibTeX entries for the library and the papers behind the release."""
-        return citation([view.mechanism for view in self.published], version=self.provenance.version)
+        origin = self.provenance
+        mechanisms = [view.mechanism for view in self.published]
+        return citation(mechanisms, version=origin.version, options=origin.options)
 
     def plot(
         self,
@@ -864,7 +872,7 @@ def _column_values(view: View, rows: int) -> list[object]:
     Shares are right to one row, and the values in a piece are evenly spaced.
     """
     curve = view.axis.curve
-    beside = sum(view.specials.value(name) for name in view.domain.specials)
+    beside = sum(view.specials.value(name) for name in view.special_cells)
     weights = np.append(curve.counts, beside)
     shares = apportion(rows, weights if weights.sum() > 0 else np.append(curve.widths, 0.0))
     return [*view.domain.decode(list(_spaced_cells(curve, shares[:-1]))), *[None] * int(shares[-1])]

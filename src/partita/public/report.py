@@ -197,14 +197,15 @@ _NOISE_PAPER: Final = "CKS20"
 _LIBRARY: Final = """@software{{partita,
   author  = {{{{The Partita developers}}}},
   title   = {{Partita: differentially private statistics with exact noise}},
-  version = {{{version}}},
+  version = {{{version}}},{note}
 }}"""
 
 
-def citation(mechanisms: Iterable[str], *, version: str) -> str:
+def citation(mechanisms: Iterable[str], *, version: str, options: Sequence[tuple[str, str]] = ()) -> str:
     """BibTeX entries for the library, for the papers behind the mechanisms, and for exact noise.
 
-    The papers are those that the kinds of releases name; of an unknown mechanism there are none.
+    The papers are those that the kinds of releases name; of an unknown mechanism there are none. Options of
+    the mechanism that were asked for are a note of the library's entry.
 
     >>> [line for line in citation(["tree"], version="0.1.0").splitlines() if line.startswith("@")]
     ['@software{partita,', '@misc{SU,', '@inproceedings{DNPR10,', '@inproceedings{CKS20,']
@@ -212,7 +213,9 @@ def citation(mechanisms: Iterable[str], *, version: str) -> str:
     behind = {name: keys for kind in ReleaseKind.kinds().values() for name, keys in kind.papers.items()}
     keys = dict.fromkeys(key for name in mechanisms for key in behind.get(name, ()))
     papers = [PAPERS[key] for key in [*keys, _NOISE_PAPER]]
-    return "\n\n".join([_LIBRARY.format(version=version), *papers]) + "\n"
+    stated = ", ".join(f"{name} {value}" for name, value in options)
+    note = f"\n  note    = {{Options of the mechanism: {stated}}}," if options else ""
+    return "\n\n".join([_LIBRARY.format(version=version, note=note), *papers]) + "\n"
 
 
 # --- the card of a notebook --------------------------------------------------------------------
@@ -229,6 +232,7 @@ def release_card(release: Release) -> str:
         ("published", f"{origin.day}, by Partita {origin.version}"),
         ("ledger", "debited" if origin.recorded else "not recorded"),
         ("rows", _rows(release)),
+        ("options", ", ".join(f"{name} {value}" for name, value in origin.options) or None),
     ]
     title = f"Release of {origin.dataset}" if origin.dataset else "Release"
     return card(title, facts, below=_tables(release))
@@ -546,8 +550,10 @@ def _declare(view: Published) -> str:
 
 def _specials(view: Published) -> Iterator[str]:
     """What is in the special cells of a view of counts."""
-    if isinstance(view, View):
-        beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.domain.specials)
+    if isinstance(view, View) and not view.special_cells:
+        yield "Special cells were not counted: every question is about rows that have a value."
+    elif isinstance(view, View):
+        beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.special_cells)
         yield f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
     elif isinstance(view, BoxView):
         for column in view.columns:
@@ -566,7 +572,8 @@ def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
 
 
 def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
-    domains = [domain for view in views for domain in view.domains]
+    beside = (view for view in views if not isinstance(view, View) or view.special_cells)
+    domains = [domain for view in beside for domain in view.domains]
     if any(not isinstance(domain, Category) for domain in domains):
         yield (
             "Rule: a value beyond the declared bounds is counted in the special cell below or above, "

@@ -67,6 +67,18 @@ def error_band(outputs: Sequence[AnyOutput], settings: Settings, beta: float) ->
     return np.array(halves, dtype=np.float64)
 
 
+def bound_outputs(settings: Settings, beta: float) -> float | None:
+    """With probability 1 - beta no output for any key is off by more, before any data; None if unknown.
+
+    It is unknown without a horizon. For a sparse counter it depends on how many events come, which is not in
+    the public file.
+    """
+    errors = errors_of(settings)
+    if errors is None or settings.horizon is None:
+        return None
+    return errors.everywhere(settings.horizon, beta / settings.columns)
+
+
 def errors_of(settings: Settings) -> StreamErrors | None:
     """The errors of a counter with these settings; None if they do not follow from public numbers."""
     mechanism = FAMILY if settings.keys else check_choice(settings.mechanism, "mechanism", tuple(_ERRORS))

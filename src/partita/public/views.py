@@ -66,7 +66,8 @@ class View:
     """A column, its public domain, and what was released about it.
 
     `mechanism` is the name under which the mechanism is listed, and `why` the sentence that says how
-    it was chosen, a function of public facts. What is asked of a view names its column and no other.
+    it was chosen, a function of public facts. What is asked of a view names its column and no other. Where no
+    special cell was counted, questions are about rows that have a value, and none is about a special cell.
     """
 
     column: str
@@ -79,8 +80,9 @@ class View:
     def __post_init__(self) -> None:
         rule = "must have the cells of its domain"
         check_release(self.axis.size == self.domain.size, "axis", rule, fix="get the file again")
-        rule, fix = "must be those of the domain", "release every special cell once"
-        check_release(set(self.specials.counts) == set(self.domain.specials), "special cells", rule, fix=fix)
+        rule, fix = "must be those of the domain, or none", "release every special cell once"
+        counted = set(self.specials.counts)
+        check_release(not counted or counted == set(self.domain.specials), "special cells", rule, fix=fix)
 
     def __repr__(self) -> str:
         return f"View({self.column}; {self.mechanism})"
@@ -112,8 +114,11 @@ class View:
     def keeps_its_promise(self) -> bool:
         """Whether the special cells have the noise that the guarantee asks for."""
         promise = self.guarantee
-        return promise is None or self.specials.scale >= (
-            rows_changed(promise.neighbors, promise.contributions) / promise.epsilon
+        return (
+            promise is None
+            or not self.specials.counts
+            or self.specials.scale
+            >= (rows_changed(promise.neighbors, promise.contributions) / promise.epsilon)
         )
 
     @property
@@ -138,7 +143,7 @@ class View:
 
     def count_groups(self, groups: CellGroups, rows: NDArray[np.intp], where: Where) -> Answers:
         """How many rows are in each group of the column: those of one range each together."""
-        cells = [groups[self.column][number] for number in rows[:, 0].tolist()]
+        cells = [self._counted(groups[self.column][number]) for number in rows[:, 0].tolist()]
         alone = [len(each.terms) == 1 and not each.specials for each in cells]
         ranges = np.flatnonzero(alone)
         lows, highs = (np.array([cells[row].terms[0][end] for row in ranges], np.uint64) for end in (0, 1))
@@ -157,7 +162,7 @@ class View:
 
     def slice(self, column: str, where: Where) -> Slice:
         """The axis: a view of one column has no other that could be asked for."""
-        return Slice(self.column, self.domain, self.axis)
+        return Slice(self.column, self.domain, self.axis, counted=self.special_cells)
 
     def answer(self, added: CellSet, taken: CellSet = _NO_CELLS) -> Answer:
         """How many rows are in the cells of one question, less those of another, as one linear question."""
@@ -177,8 +182,23 @@ class View:
     def _cells(self, where: Where) -> CellSet:
         """The cells asked for; all of them without a condition."""
         if not where:
-            return CellSet((Term(0, self.axis.size - 1),), self.domain.specials)
-        return find_cells(self.domain, where[self.column], name=self.column)
+            return CellSet((Term(0, self.axis.size - 1),), self.special_cells)
+        return self._counted(find_cells(self.domain, where[self.column], name=self.column))
+
+    def _counted(self, cells: CellSet) -> CellSet:
+        """The same cells; without what lies beyond open ends where no special cell was counted."""
+        if self.specials.counts or not cells.specials:
+            return cells
+        rule = "has no special cells in this release: rows that have a value were counted, and no others"
+        ends = cells.terms and not {*cells.specials} & {"null", "invalid"}
+        given, fix = ", ".join(cells.specials), "ask for a range or for values"
+        check(ends, self.column, rule, given=given, fix=fix)
+        return CellSet(cells.terms, ())
+
+    @property
+    def special_cells(self) -> tuple[str, ...]:
+        """The special cells that were counted: all of the domain, or none."""
+        return tuple(name for name in self.domain.specials if name in self.specials.counts)
 
     def _errors(self, spans: CellRanges) -> Floats:
         errors = np.where(spans.empty, 0.0, self.axis.errors(spans.lows, spans.highs))
@@ -530,6 +550,13 @@ class Slice:
     within: str = ""
     one_by_one: bool = False
     basis: str = ""
+    counted: tuple[str, ...] | None = None
+    """The special cells that were counted; None for all of the domain."""
+
+    @property
+    def special_cells(self) -> tuple[str, ...]:
+        """The special cells that were counted."""
+        return self.domain.specials if self.counted is None else self.counted
 
     def __repr__(self) -> str:
         return f"Slice({self.column}, {self.within or 'all rows'})"

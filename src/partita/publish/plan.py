@@ -67,11 +67,13 @@ class Prediction:
     `numbers` how many integers the release holds. A file packs them, so `bytes`, eight for each, is
     more than it takes. `says` are sentences about what the mechanism would choose. Of a table release `table`
     has the errors of its columns and pairs, and `warnings` are questions that it would hardly answer.
+    `bound` is what nothing that the view's `bound_of` names exceeds but for probability beta, by a theorem.
     """
 
     rows: int
     error: float | None
     numbers: int | None
+    bound: float | None = None
     says: tuple[str, ...] = ()
     table: TableErrors | None = None
     warnings: tuple[str, ...] = ()
@@ -123,9 +125,11 @@ class Outlook:
             "planned": self.planned,
             "epsilon": str(self.epsilon),
             "mechanism": self.choice.name,
+            "bound_of": self.view.bound_of,
         }
         return [
-            {**shared, "rows": each.rows, "error": each.error, "numbers": each.numbers, "bytes": each.bytes}
+            {**shared, "rows": each.rows, "error": each.error, "bound": each.bound}
+            | {"numbers": each.numbers, "bytes": each.bytes}
             | ({"says": list(each.says)} if each.says else {})
             | ({} if each.table is None else self._table_entries(each.table, each.warnings))
             for each in self.predictions
@@ -166,6 +170,8 @@ class Plan:
 
     request: Request
     outlooks: tuple[Outlook, ...]
+    beta: Fraction = Fraction(1, 20)
+    """How often the bounds may fail, each by itself."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -180,7 +186,7 @@ class Plan:
         """The plan as JSON can write it: exact numbers as text, predictions as floats."""
         reasons = {view.name: view.why for view in self.request.published}
         request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.published]}
-        return {"request": request, "why": reasons, "expected": self.rows()}
+        return {"request": request, "why": reasons, "beta": str(self.beta), "expected": self.rows()}
 
     @property
     def warnings(self) -> list[str]:
@@ -223,8 +229,21 @@ class Plan:
     def _legend(self, heads: Sequence[str]) -> str:
         """What the heads mean that need to be explained."""
         meanings = {**_MEANINGS, "error": f"error is the typical error of {self._error_of}."}
+        meanings["bound"] = self._describe_bounds
         told = [meanings[head] for head in heads if head in meanings]
         return " ".join([*told, _COLUMN_LEGEND] if self._columns else told)
+
+    @property
+    def _describe_bounds(self) -> str:
+        """What the bounds are about, for each kind of view, and which views have none."""
+        bounded = dict.fromkeys(view.bound_of for view in self.request.published if view.bound_of)
+        none = [_short(view) for view in self.request.published if view.bound_of is None]
+        about = f"bound is proved before any data, and fails with probability {float(self.beta):g} at most"
+        told = f"{about}: of {'; of '.join(bounded)}." if bounded else ""
+        without = (
+            f"No theorem bounds {', '.join(none)} before there are data; a release states its own bound."
+        )
+        return " ".join([told] * bool(told) + [without] * bool(none))
 
     @property
     def _error_of(self) -> str:
@@ -232,7 +251,18 @@ class Plan:
         return "; of ".join(dict.fromkeys(view.error_of for view in self.request.published))
 
 
-_HEADS: Final = ("view", "mechanism", "step", "epsilon", "rows", "error", "numbers", "bytes", "rounding")
+_HEADS: Final = (
+    "view",
+    "mechanism",
+    "step",
+    "epsilon",
+    "rows",
+    "error",
+    "bound",
+    "numbers",
+    "bytes",
+    "rounding",
+)
 _COLUMN_HEADS: Final = ("column", "", "cells", "rows", "single", "95%", "mean", "range")
 _COLUMN_LEGEND: Final = (
     "single is the standard error of one label or value of a column, 95% the half width of its interval, "
@@ -268,14 +298,17 @@ def plan(
     mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
+    options: Mapping[str, object] | None = None,
     steps: Sequence[object] | None = None,
+    beta: object = "0.05",
 ) -> Plan:
     """What `publish` would do with the same parameters, without any data.
 
     The parameters mean what they mean to `publish`. `rows` is a public guess of how many rows there are;
     without one, few, usual and many are shown. Columns of real numbers that have a view of their own are
     shown with coarser steps too, or with those in `steps`: rounding beside noise. Where no view is of one
-    such column alone, `steps` is refused.
+    such column alone, `steps` is refused. Where a theorem bounds the errors before any data, the bound that
+    fails with probability `beta` at most is shown.
 
     >>> from partita.domain import Integer
     >>> [view.name for view in plan({"age": Integer(0, 120)}, epsilon=1).request.views]
@@ -298,18 +331,25 @@ def plan(
         mechanism=mechanism,
         quantiles=quantiles,
         together=together,
+        options=options,
     )
+    chance = check_probability(beta)
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
     outlooks = []
     for view in sorted(request.published, key=request.place_of_wants):
-        outlooks.append(_outlook(view, request, guesses, planned=True))
+        outlooks.append(_outlook(view, request, guesses, chance, planned=True))
         for domain in () if is_own(mechanism) else _other_steps(_alone(view), finer):
-            other = view_request({view.name: domain}, view.share, request.guarantee, mechanism)
-            outlooks.append(_outlook(other, request, guesses, planned=False))
-    return Plan(request=request, outlooks=tuple(outlooks))
+            schema_of_one = {view.name: domain}
+            other = view_request(
+                schema_of_one, view.share, request.guarantee, mechanism, options=request.options
+            )
+            outlooks.append(_outlook(other, request, guesses, chance, planned=False))
+    return Plan(request=request, outlooks=tuple(outlooks), beta=chance)
 
 
-def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *, planned: bool) -> Outlook:
+def _outlook(
+    view: ViewRequest[Any], request: Request, guesses: Sequence[int], beta: Fraction, *, planned: bool
+) -> Outlook:
     predict = view.choice.mechanism.predicted_numbers
     return Outlook(
         view=view,
@@ -319,6 +359,7 @@ def _outlook(view: ViewRequest[Any], request: Request, guesses: Sequence[int], *
                 rows,
                 view.predicted_error(rows),
                 predict(rows),
+                view.bound(beta, rows),
                 view.plan_lines(rows),
                 view.predict_table(rows),
                 view.plan_warnings(rows, request.guarantee.epsilon),
@@ -404,7 +445,7 @@ def _format_entry(line: Mapping[str, Any], head: str) -> str:
     if head == "view" and "by_column" in line:
         return short_name(line["columns"])
     if value is None:
-        return "" if head in ("step", "rounding") else "unknown"
+        return {"step": "", "rounding": "", "bound": "none"}.get(head, "unknown")
     if head == "step" and not line["planned"]:
         return f"({value})"
     if isinstance(value, float):
@@ -650,7 +691,7 @@ def _ask(
         rows = tallying(source)({name: request.declared[name] for name in names}).points(names)
         points = rows.gathered() if isinstance(rows, CompactPoints) else rows
         exact.append(trial.exact(points, {name: request.declared[name] for name in names}))
-    origin = Provenance(version=partita.__version__, day=checked_day(None))
+    origin = Provenance(version=partita.__version__, day=checked_day(None), options=request.stated_options)
     for _ in range(times):
         release = draw(request, counted, origin)
         for trial, found in zip(trials, asked, strict=True):

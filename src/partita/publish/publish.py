@@ -77,6 +77,7 @@ def publish(
     mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
     together: Together = (),
+    options: Mapping[str, object] | None = None,
     sums: Sequence[str] = (),
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
@@ -98,8 +99,8 @@ def publish(
       every line is one row and no field may hold a line feed. `schema` has the domains of the columns.
     - The columns in `by`, or all of the schema, are the axes of the boxes that can be asked for; `views` has
       several such sets, which split epsilon equally or by `shares`. `mechanism` names one by hand, or is one
-      of the caller's own; `together` has sets of columns of a large table that matter:
-      `together=[("age", "salary")]`.
+      of the caller's own; `options` are those of the mechanism that is named: `options={"branching": 16}`.
+      `together` has sets of columns of a large table that matter: `together=[("age", "salary")]`.
     - `mechanism="quantiles"` releases `quantiles` of a column and nothing else: shares like
       `["1/4", "1/2"]`, a number of evenly spaced ones, or the median if none are named.
     - `sums` and `moments` name columns for sums, means and variances by the other columns of each view.
@@ -141,6 +142,7 @@ def publish(
         mechanism=mechanism,
         quantiles=quantiles,
         together=together,
+        options=options,
     )
     provenance = _check_provenance(request, ledger=ledger, dataset=dataset, key=key, part=part, path=path)
     place = Place.checked(path)
@@ -174,6 +176,7 @@ def _check_provenance(
         recorded=ledger is not None,
         person=request.person,
         part=checked_part(part),
+        options=request.stated_options,
     )
     check_fits_in_file(request, provenance)
     if path is not None:

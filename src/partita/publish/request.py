@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial, reduce
 from operator import add
@@ -57,6 +57,7 @@ from partita.trusted.mechanisms.catalogue import (
     ROWS,
     MechanismOrName,
     check_name,
+    checked_options,
     is_own,
     mean_mechanisms,
     quantile_mechanisms,
@@ -65,6 +66,7 @@ from partita.trusted.mechanisms.catalogue import (
     total_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
+from partita.trusted.mechanisms.options import Options, naming_options, option_texts
 
 # Which part of epsilon each view gets: as asked for, or as predicted errors speak for.
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
@@ -164,6 +166,7 @@ class Drafts:
     keyed: Sequence[tuple[str, ...]] = ()
     """Columns by which totals or means are published alone, without counts of these columns."""
     quantiles: object = None
+    options: Options = field(default_factory=dict)
 
     def requests(self, shares: Shares | None) -> list[AnyRequest]:
         """Every view with its part of epsilon, by the weights asked for or by the usual ones."""
@@ -184,7 +187,13 @@ class Drafts:
         def request(columns: tuple[str, ...], share: Fraction) -> AnyRequest:
             schema = {column: self.schema[column] for column in columns}
             return view_request(
-                schema, share, self.guarantee, self.mechanism, self.together, quantiles=self.quantiles
+                schema,
+                share,
+                self.guarantee,
+                self.mechanism,
+                self.together,
+                quantiles=self.quantiles,
+                options=self.options,
             )
 
         return [Draft(view_name(columns), partial(request, columns)) for columns in self.views]
@@ -195,7 +204,8 @@ class Drafts:
                 {name: self.schema[name] for name in (*keys, column)},
                 column in self.summed.squared,
             )
-            return sum_request(schema, keys, share, self.guarantee, moments=moments, mechanism=self.mechanism)
+            facts = {"moments": moments, "mechanism": self.mechanism, "options": self.options}
+            return sum_request(schema, keys, share, self.guarantee, **facts)
 
         counted = [view for view in self.views if not self._is_table(view)]
         views = sum_views(counted or self.keyed, self.summed.columns) if counted or not self.views else []
@@ -227,7 +237,7 @@ class Drafts:
         if self.queries is None:
             return []
         make = partial(query_request, self.queries, self.schema, self.guarantee, self.mechanism)
-        return [Draft(QUERIES, make)]
+        return [Draft(QUERIES, partial(make, options=self.options))]
 
     def _usual(self, number: int) -> list[Fraction]:
         """The weight of each view: 1, but for sums beside counts, which predicted errors weigh."""
@@ -258,6 +268,7 @@ class Request:
     quantiles: tuple[QuantileRequest, ...] = ()
     wanted: tuple[WantedRequest, ...] = ()
     wants: tuple[Want, ...] = ()
+    options: Options = field(default_factory=dict)
     person: str | None
 
     @staticmethod
@@ -279,12 +290,14 @@ class Request:
         mechanism: MechanismOrName = AUTO,
         quantiles: object = None,
         together: Together = (),
+        options: object = None,
     ) -> Request:
         """The request that these parameters make, or the error that says which of them is wrong."""
         declared, wanted = checked_schema(schema), None
         if wants is not None:
             beside = {"by": by, "views": views, "sums": sums, "moments": moments, "queries": queries}
             beside |= {"together": together, "mechanism": mechanism != AUTO, "quantiles": quantiles}
+            beside |= {"options": options or None}
             _check_wants_alone(beside)
             wanted = checked_wants(declared, wants)
         summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
@@ -303,6 +316,7 @@ class Request:
         plain = bool(summed.columns) and not summed.squared
         if plain and (alone or named in mean_mechanisms()):
             counted = []
+        given = checked_options(mechanism, options)
         drafts = Drafts(
             schema=declared,
             views=counted,
@@ -313,13 +327,15 @@ class Request:
             together=checked_together(declared, together, counted),
             keyed=() if counted else keyed,
             quantiles=quantiles,
+            options=given,
         )
         rule = f"needs one of the mechanisms {', '.join(quantile_mechanisms())}"
         selects = quantiles is None or named in quantile_mechanisms()
         fix = 'pass mechanism="quantiles", or leave it out'
         check(selects, "quantiles", rule, given=named or "another", fix=fix)
         check_name(mechanism, map(len, drafts.views), queries=asked is not None, sums=plain)
-        return Request.of(drafts.with_summed().requests(shares), person)
+        with naming_options(given, named):
+            return replace(Request.of(drafts.with_summed().requests(shares), person), options=given)
 
     @staticmethod
     def of(requests: Sequence[ViewRequest[Any]], person: str | None) -> Request:
@@ -381,8 +397,13 @@ class Request:
         alike = len(self.published) == len(release.published) and all(
             asked.describes(given) for asked, given in zip(self.published, release.published, strict=True)
         )
-        facts = release.guarantee, release.provenance.person, release.wants
-        return alike and facts == (self.guarantee, self.person, self.wants)
+        facts = release.guarantee, release.provenance.person, release.wants, release.provenance.options
+        return alike and facts == (self.guarantee, self.person, self.wants, self.stated_options)
+
+    @property
+    def stated_options(self) -> tuple[tuple[str, str], ...]:
+        """The options of the mechanism as a release states them: each with its value as text, in order."""
+        return tuple(option_texts(self.options).items())
 
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
@@ -395,6 +416,7 @@ class Request:
             "person": self.person,
             "views": [view.asked for view in self.published],
             **({"wants": [str(want) for want in self.wants]} if self.wants else {}),
+            **({"options": option_texts(self.options)} if self.options else {}),
         }
 
 
@@ -516,7 +538,7 @@ def _empty_file(request: Request, provenance: Provenance) -> Stored:
     views = [_view(view) for view in request.published]
     spec: dict[str, Json] = {
         "format": FORMAT,
-        "version": version_of(views),
+        "version": version_of(views, stated=bool(provenance.options)),
         "guarantee": guarantee_entries(request.guarantee),
         "provenance": provenance_entries(provenance),
         "views": list[Json](views),

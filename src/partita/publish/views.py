@@ -45,13 +45,14 @@ from partita.public.tables.summary import (
 )
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
-from partita.trusted.mechanisms.base import AxisMechanism, WithSpecials
+from partita.trusted.mechanisms.base import AxisMechanism, BoundBeforeData, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
-    BY_NAME,
+    NO_OPTIONS,
     Choice,
     MechanismOrName,
+    asked_by_name,
     axis_mechanisms,
     box_mechanisms,
     choose,
@@ -66,6 +67,7 @@ from partita.trusted.mechanisms.catalogue import (
 )
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
+from partita.trusted.mechanisms.options import Options
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
 from partita.trusted.mechanisms.totals import KnotTotal
@@ -292,6 +294,20 @@ class ViewRequest(ABC, Generic[Secret]):
         error: float = self.choice.mechanism.predicted_error(rows)
         return error
 
+    @property
+    def bound_of(self) -> str | None:
+        """What a theorem bounds before any data; None where there is no such theorem."""
+        return None if self._bounded is None else getattr(self._bounded, "bound_of", "any answer")
+
+    def bound(self, beta: Fraction, rows: int) -> float | None:
+        """With probability 1 - beta nothing that `bound_of` names is off by more; None without a theorem."""
+        return None if self._bounded is None else float(self._bounded.bound(beta, rows=rows))
+
+    @property
+    def _bounded(self) -> BoundBeforeData | None:
+        made: Any = self.choice.mechanism
+        return made if hasattr(made, "bound") else None
+
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """Sentences about what follows from public facts if there are that many rows."""
         return ()
@@ -503,12 +519,13 @@ def view_request(
     *,
     quantiles: object = None,
     interval: bool = False,
+    options: Options = NO_OPTIONS,
 ) -> ViewRequest[Any]:
     """A view of counts of these columns that gets this share of a guarantee.
 
     A mechanism for one column is not meant for views of several, nor the other way round: there the
     choice is free. It may be one of the caller's own, see `choose_own`. `quantiles` and `interval`, whether
-    their values have intervals, are for those alone.
+    their values have intervals, are for those alone, and `options` for views by the mechanism of that name.
     """
     columns, domains, facts = tuple(schema), tuple(schema.values()), facts_of(guarantee, share)
     if is_own(mechanism):
@@ -524,16 +541,18 @@ def view_request(
     if len(columns) > 1:
         named = mechanism if mechanism in box_mechanisms() else AUTO
         sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
-        boxes = choose_boxes(domains, mechanism=named, together=sets, **facts)
+        own = NO_OPTIONS if named == AUTO else options
+        boxes = choose_boxes(domains, mechanism=named, together=sets, options=own, **facts)
         return BoxRequest(columns=columns, domains=domains, share=share, choice=boxes)
     if mechanism in quantile_mechanisms():
         shares = _MEDIAN if quantiles is None else quantiles
         selected = choose_quantiles(
-            domains[0], mechanism=mechanism, quantiles=shares, interval=interval, **facts
+            domains[0], mechanism=mechanism, quantiles=shares, interval=interval, options=options, **facts
         )
         return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
     named = mechanism if mechanism in axis_mechanisms() else AUTO
-    axis = choose(domains[0], mechanism=named, **facts)
+    own = NO_OPTIONS if named == AUTO else options
+    axis = choose(domains[0], mechanism=named, options=own, **facts)
     return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
 
 
@@ -601,12 +620,13 @@ def query_request(
     guarantee: Guarantee,
     mechanism: MechanismOrName,
     share: Fraction,
+    options: Options = NO_OPTIONS,
 ) -> QueryRequest:
     """A view of queries that gets this share of a guarantee's epsilon, and what it uses of its delta."""
     universe = _universe(schema, queries)
     named = mechanism if isinstance(mechanism, str) and mechanism in query_mechanisms() else AUTO
-    facts = facts_of(guarantee, share)
-    choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, **facts)
+    facts, own = facts_of(guarantee, share), NO_OPTIONS if named == AUTO else options
+    choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, options=own, **facts)
     return QueryRequest(
         columns=universe.columns, domains=universe.domains, share=share, choice=choice, queries=queries
     )
@@ -721,6 +741,7 @@ def sum_request(
     *,
     moments: bool,
     mechanism: MechanismOrName = AUTO,
+    options: Options = NO_OPTIONS,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
     for key in keys:
@@ -733,7 +754,9 @@ def sum_request(
         columns=tuple(schema),
         domains=tuple(schema.values()),
         share=share,
-        choice=_choice(schema, keys, facts_of(guarantee, share), moments=moments, mechanism=mechanism),
+        choice=_choice(
+            schema, keys, facts_of(guarantee, share), moments=moments, mechanism=mechanism, options=options
+        ),
         keys=keys,
         moments=moments or keys == tuple(schema),
     )
@@ -746,13 +769,14 @@ def _choice(
     *,
     moments: bool,
     mechanism: MechanismOrName,
+    options: Options,
 ) -> Choice[SumMechanism]:
     """The mechanism for totals or means if asked for, else the one that the keys speak for; and why."""
     column, domain = list(schema.items())[-1]
     if mechanism == KnotTotal.name:
-        return _choose_totals(schema, keys, facts)
+        return _choose_totals(schema, keys, facts, options)
     if mechanism == GroupMeans.name:
-        return _choose_means(schema, keys, facts)
+        return _choose_means(schema, keys, facts, options)
     if keys == (column,):
         tree = LogTree(value=domain, **facts)
         return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)
@@ -762,7 +786,7 @@ def _choice(
 
 
 def _choose_totals(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, options: Options
 ) -> Choice[SumMechanism]:
     """Totals by some keys, or of all rows."""
     column, domain = list(schema.items())[-1]
@@ -771,12 +795,12 @@ def _choose_totals(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     groups, rule = count_cells(axes), f"must have at most {MOST_TOTALS:,} cells in the keys of totals"
     check(groups <= MOST_TOTALS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
-    total = KnotTotal(keys=axes, value=domain, **facts)
-    return Choice(total.name, f"{BY_NAME} {total.why}", total)
+    total = KnotTotal(keys=axes, value=domain, **facts, **options)
+    return Choice(total.name, f"{asked_by_name(options)} {total.why}", total)
 
 
 def _choose_means(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, options: Options
 ) -> Choice[SumMechanism]:
     """Means by one key, or of all rows."""
     column, domain = list(schema.items())[-1]
@@ -786,5 +810,5 @@ def _choose_means(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     groups, rule = count_cells(axes), f"must have at most {MOST_GROUPS:,} cells in the key of means"
     check(groups <= MOST_GROUPS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
-    means = GroupMeans(keys=axes, value=domain, **facts)
-    return Choice(means.name, f"{BY_NAME} {means.why}", means)
+    means = GroupMeans(keys=axes, value=domain, **facts, **options)
+    return Choice(means.name, f"{asked_by_name(options)} {means.why}", means)

@@ -55,7 +55,10 @@ VIEW = ("views", 0)
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 6, "needs a newer Partita"),
+        (("version",), 7, "needs a newer Partita"),
+        (("version",), 6, "of 6 if it states options or a column has no special cells"),
+        (("provenance", "options"), {"branching": "16"}, "must be of version"),
+        ((*VIEW, "specials", "counts"), {}, "must be of version"),
         (("version",), 3, "of 3 if one has sums or answers"),
         (("version",), 2, "else of 2 if one has several columns, else of 1"),
         (("version",), "1", "needs a newer Partita"),

@@ -20,6 +20,7 @@ from partita.service.steward.publishing import (
     JobQueue,
     Publisher,
     PublishOrder,
+    PublishRequest,
     TerminalOutput,
     publishing_router,
 )
@@ -123,6 +124,11 @@ def test_the_same_request_is_one_job(settings: ServiceSettings) -> None:
         ({"together": [["age", ""]]}, 422),
         ({"together": [["age", "a\nb"]]}, 400),
         ({"together": [["a", "b"]] * 101}, 422),
+        ({"options": [16]}, 422),
+        ({"options": {"branching": 1.5}}, 422),
+        ({"options": {"--output": "x"}}, 422),
+        ({"options": {"branching": "1\n2"}}, 400),
+        ({"options": {"a" + str(n): 1 for n in range(21)}}, 422),
         ({"data": f"/srv/{CANARY}"}, 422),
         ({"ledger": f"/srv/{CANARY}"}, 422),
     ],
@@ -225,6 +231,22 @@ def test_columns_that_matter_together_are_arguments(settings: ServiceSettings) -
     jobs.submit(ORDER)
     with pytest.raises(KeyReused):
         jobs.submit(order)
+
+
+def test_options_of_the_mechanism_are_arguments(settings: ServiceSettings) -> None:
+    """Each is one argument with its value as text; a job with others is another one."""
+    asked = {"spec": "people", "name": "x", "key": "k", "options": {"root": False, "branching": 16}}
+    order = PublishRequest.model_validate(asked).order()
+    command = Publisher(settings).command(replace(ORDER, options=order.options))
+
+    assert [each for each in command if each.startswith("--option")] == [
+        "--option=branching=16",
+        "--option=root=false",
+    ]
+    jobs = JobQueue(done, 2)
+    jobs.submit(ORDER)
+    with pytest.raises(KeyReused):
+        jobs.submit(replace(ORDER, options=order.options))
 
 
 def test_the_environment_of_a_job_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,24 @@ def test_what_is_no_name_does_not_reach_the_disk(
     assert made == []
 
 
+def test_options_and_columns_without_special_cells_are_served(fresh: Client, folder: Path) -> None:
+    """A release with options states them; one that a class made has no special cells to show."""
+    ages = {"age": pt.Integer(0, 99)}
+    rows = {"age": [row % 100 for row in range(1000)]}
+    path = folder / "options.release.parquet"
+    pt.publish(rows, ages, epsilon=1, mechanism="tree", options={"branching": 10}, path=path)
+    tree = pt.Tree(size=100, epsilon=1).release(pt.Histogram.from_cells(sorted(rows["age"]), size=100))
+    pt.as_release(tree, ages).save(folder / "bare.release.parquet")
+
+    stated, bare = (fresh.get(f"/releases/{name}.json") for name in ("options", "bare"))
+    assert stated.json()["options"] == {"branching": "10"}
+    assert bare.json()["options"] == {}
+    assert bare.json()["columns"][0]["specials"] == {}
+    assert fresh.get("/releases/bare/count", where="age > 50").status_code == 200
+    shown = fresh.get("/releases/bare/view.json?x=age")
+    assert (shown.status_code, shown.json()["specials"]) == (200, [])
+
+
 def test_no_link_is_followed(fresh: Client, folder: Path, shelf: Path) -> None:
     """Neither out of the folder nor inside of it, and nothing that is no file is opened."""
     (folder / "out.release.parquet").symlink_to(shelf / "people.release.parquet")

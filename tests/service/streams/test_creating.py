@@ -53,6 +53,10 @@ WRONG: list[dict[str, Any]] = [
     {"mechanism": "magic"},
     {"mechanism": "sliding"},
     {"mechanism": "tree", "keys": ["a"]},
+    {"mechanism": "tree", "options": {"branch": 4}},
+    {"mechanism": "tree", "options": {"branching": "four"}},
+    {"options": {"branching": 4}},
+    {"keys": ["a"], "horizon": 5, "options": {"branching": 4}},
     {"keys": []},
     {"keys": ["a", "a"], "horizon": 5},
     {"unit": "nobody"},
@@ -75,6 +79,16 @@ def test_what_is_no_stream_is_refused(service: Service) -> None:
         assert set(answer.json()) == {"error"}
 
     assert list(service.secret.iterdir()) == list(service.folder.iterdir()) == []
+
+
+def test_options_of_the_mechanism_are_settings(service: Service) -> None:
+    """As text or as numbers they are the same stream; others are another one."""
+    terms: dict[str, Any] = {"mechanism": "tree", "horizon": 100}
+    first = service.create(**terms, options={"branching": 16, "refine": True})
+
+    assert first.status_code == 201
+    assert service.create(**terms, options={"branching": "16", "refine": "true"}).status_code == 200
+    assert service.create(**terms, options={"branching": 8, "refine": True}).status_code == 409
 
 
 def test_secret_and_public_files_lie_apart(service: Service) -> None:

@@ -423,6 +423,16 @@ def rows_reach(scale: Fraction, beta: float) -> int:
     return int(half_width(np.array(float(1 / scale)), np.array(math.log(2 * beta))))
 
 
+def rows_missed(scale: Fraction, beta: float) -> int:
+    """The table has so many rows more than the hull with probability beta at most."""
+    return max(0, rows_reach(scale, beta) - rows_reach(scale, _BETA))
+
+
+def most_rows_added(scale: Fraction, beta: float) -> int:
+    """The hull has so many rows more than the table with probability beta at most."""
+    return rows_reach(scale, beta) + rows_reach(scale, _BETA)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class AnswerNoise:
@@ -453,14 +463,18 @@ class AnswerNoise:
         reach = repeated_reach(np.array([weight]), np.array([float(1 / self.scale)]), times, each)
         return reach / operator.granularity**2
 
-    def projected_distance(self, projection: Projection, beyond: float, beta: float) -> float:
+    def distance(self, rows: int, beyond: float, beta: float, *, solved: float | None = None) -> float:
         """With probability 1 - beta projected answers are no further from the truth, in the Euclidean norm.
 
-        `beyond` is by how much the rows may exceed the hull's. docs/proofs/projected_laplace.md, Theorem 2.
+        The hull is that of `rows` rows, and `beyond` is by how many more there may be. `solved` is how far
+        the answers may be from the closest ones; without it, as far as a certificate allows.
+        docs/proofs/projected_laplace.md, Theorem 2.
         """
-        hull = math.sqrt(2 * projection.rows * self.column_reach(beta / 2))
+        hull = math.sqrt(2 * rows * self.column_reach(beta / 2))
         noise = math.sqrt(len(self.operator)) * self.reach(len(self.operator), beta / 2)
-        return min(hull, noise) + 2 * beyond * self._column_length + projection.distance
+        if solved is None:
+            solved = math.sqrt(2 * allowed_gap(len(self.operator), self.deviation))
+        return min(hull, noise) + 2 * beyond * self._column_length + solved
 
     @property
     def _column_length(self) -> float:
@@ -578,9 +592,9 @@ class ProjectedLaplaceRelease(WorkloadRelease):
         chance = float(check_probability(beta))
         if self.projection is None:
             return math.sqrt(len(self)) * self.noise.reach(len(self), chance)
-        scale = self.rows_scale
-        beyond = 0 if scale is None else max(0, rows_reach(scale, chance / 2) - rows_reach(scale, _BETA))
-        return self.noise.projected_distance(self.projection, beyond, chance / 2)
+        scale, found = self.rows_scale, self.projection
+        beyond = 0 if scale is None else rows_missed(scale, chance / 2)
+        return self.noise.distance(found.rows, beyond, chance / 2, solved=found.distance)
 
     @property
     def story(self) -> str:

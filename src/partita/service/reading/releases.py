@@ -133,6 +133,7 @@ class ReleaseDetails(StrictModel):
     recorded: bool
     person: str | None
     part: Any = Field(description="the column and the value that a row must have to be counted; or null")
+    options: dict[str, str] = Field(description="options of the mechanism that were asked for, as text")
     checksum: str
     guarantee: GuaranteeDetails | None
     columns: list[ColumnDetails]
@@ -174,6 +175,7 @@ def describe_release(entry: Entry, answerer: Answerer) -> Record:
     return {
         "name": entry.name,
         **(provenance if isinstance(provenance, Mapping) else {}),
+        "options": dict(release.provenance.options),
         "checksum": entry.checksum,
         "guarantee": _guarantee(release),
         "columns": [_column(release, record) for record in column_records(release)],

@@ -315,7 +315,7 @@ class ChartView:
         z = deviations(self.bars.confidence)
         counts = {
             name: self.release.count({**self.filter, axis.column: Special.named(name)})
-            for name in axis.domain.specials
+            for name in self.release.slice(axis.column).special_cells
         }
         return [
             {"name": name, "value": answer.value, "error": answer.error, "half": z * answer.error}

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from partita.domain.axis import MOST_COLUMNS
 from partita.errors import InvalidParameter, KeyReused
@@ -50,6 +50,7 @@ class PublishOrder:
     key: str
     epsilon: Fraction | None = None
     together: tuple[tuple[str, ...], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @final
@@ -201,9 +202,11 @@ class Publisher:
         )
         epsilon = [] if order.epsilon is None else [f"--epsilon={order.epsilon}"]
         together = [f"--together={_join_names(columns)}" for columns in order.together]
+        chosen = [f"--option={name}={value}" for name, value in order.options]
         charged = [f"--ledger={self.settings.ledger}", f"--key={order.key}"]
         publish = [sys.executable, "-P", "-m", "partita", "publish", f"--spec={spec}", f"--output={output}"]
-        return [*publish, *charged, *epsilon, *together, "--json", "--", *self._data(order.spec)]
+        given = [*epsilon, *together, *chosen]
+        return [*publish, *charged, *given, "--json", "--", *self._data(order.spec)]
 
     @property
     def _specs(self) -> Path:
@@ -294,11 +297,21 @@ def _environment() -> dict[str, str]:
 # ---- routes ----
 
 _ACCEPTED: Final = 202
+_MOST_OPTIONS: Final = 20
 _MOST_SETS: Final = 100  # of columns that matter together, in one request
 
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 ColumnName = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 ColumnSet = Annotated[list[ColumnName], Field(min_length=2, max_length=MOST_COLUMNS)]
+
+
+OptionName = Annotated[StrictStr, Field(pattern="^[a-z][a-z0-9_]*$", max_length=40)]
+OptionText = Annotated[StrictStr, Field(min_length=1, max_length=200)]
+
+
+def _option_text(value: str | int | bool) -> str:
+    """The value of an option as a command line has it."""
+    return str(value).lower() if isinstance(value, bool) else checked_text(str(value), "options")
 
 
 class PublishRequest(BaseModel):
@@ -325,6 +338,13 @@ class PublishRequest(BaseModel):
         examples=[[["age", "salary"]]],
     )
 
+    options: dict[OptionName, OptionText | StrictInt | StrictBool] = Field(
+        default={},
+        description="options of the mechanism that the spec names, as text; beside those that the spec gives",
+        max_length=_MOST_OPTIONS,
+        examples=[{"branching": 16}],
+    )
+
     def order(self) -> PublishOrder:
         """The same, checked and exact."""
         return PublishOrder(
@@ -333,6 +353,7 @@ class PublishRequest(BaseModel):
             key=checked_text(self.key, "key"),
             epsilon=None if self.epsilon is None else positive_epsilon(self.epsilon),
             together=tuple(tuple(checked_text(name, "together") for name in each) for each in self.together),
+            options=tuple((name, _option_text(self.options[name])) for name in sorted(self.options)),
         )
 
 

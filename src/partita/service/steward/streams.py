@@ -21,6 +21,7 @@ from partita.public.streams import FAMILY, OUTPUTS, SECOND, Settings, nanosecond
 from partita.service.errors import Refusal, not_found
 from partita.service.settings import NAME, ServiceSettings
 from partita.service.web import Log
+from partita.trusted.durable.events import read_stream_options
 from partita.trusted.durable.journal import SECRET
 from partita.trusted.durable.open import open_counter, open_family, resume_stream
 from partita.trusted.durable.slots import SLOTS, SlotStore
@@ -61,6 +62,9 @@ class NewStream(BaseModel):
     contributions: int = Field(default=1, description="how many events of one user are counted at most")
     expected: int | None = Field(default=None, description="a public guess of all events, for `sparse`")
     window: int | None = Field(default=None, description="how many periods are counted, for `sliding`")
+    options: dict[str, int | str | bool] = Field(
+        default={}, description="options of the mechanism by their names, for example branching of `tree`"
+    )
     dataset: str | None = Field(default=None, description="whose budget pays, in the ledger of the service")
 
     def check(self) -> None:
@@ -90,17 +94,22 @@ class NewStream(BaseModel):
         return {name: getattr(self, name) for name in names}
 
     @property
-    def options(self) -> dict[str, int]:
-        """The options of the mechanism that were given."""
+    def chosen(self) -> dict[str, Any]:
+        """The options of the mechanism that were given, each read by its type."""
         given = {name: getattr(self, name) for name in _OPTIONS}
-        return {name: value for name, value in given.items() if value is not None}
+        stated = {name: value for name, value in given.items() if value is not None}
+        if self.keys is not None or self.mechanism == FAMILY:
+            fix = "leave them out"
+            check(not self.options, "options", "are of one counter, not of a family", given="some", fix=fix)
+            return stated
+        return stated | read_stream_options(self.mechanism, self.options)
 
     def settings(self, *, start: int) -> Settings:
         """The settings of a stream with these parameters; `start` is used if none was given."""
         begins = start if self.start is None else nanoseconds(self.start, "start")
         kind = self.mechanism if self.keys is None else FAMILY
         given = {**self.common, "start": begins, "mechanism": kind, "keys": self.keys or ()}
-        return Settings.of(**given, options=self.options, counter=token())
+        return Settings.of(**given, options=self.chosen, counter=token())
 
 
 class StewardStream(BaseModel):
@@ -354,7 +363,7 @@ class StreamRegistry:
         path = self._folder / request.name
         if request.keys is not None:
             return open_family(path, keys=request.keys, **options)
-        return open_counter(path, mechanism=request.mechanism, **(options | request.options))
+        return open_counter(path, mechanism=request.mechanism, **(options | request.chosen))
 
 
 def slice_size(settings: Settings) -> int:

@@ -28,7 +28,9 @@ from partita.errors import (
     raise_without_cause,
 )
 from partita.numbers import check_choice, integer
+from partita.public.stream_errors import bound_outputs
 from partita.public.streams import LARGEST, UNNAMED_FEEDER, Schedule, Settings, disk, nanoseconds, next_record
+from partita.trusted.mechanisms.options import Option, options_of_call, read_options
 from partita.trusted.noise.system import Noise
 from partita.trusted.streams.base import ContinualCounter, counted
 from partita.trusted.streams.counter import Counter
@@ -283,6 +285,25 @@ def make_counter(settings: Settings, noise: Noise | None) -> AnyCounter:
     if settings.keys:
         arguments["keys"] = settings.keys
     return mechanism(**arguments)
+
+
+def stream_options(mechanism: str) -> dict[str, Option]:
+    """The options that a counter of this name can be opened with, by its parameters."""
+    kind = MECHANISMS[check_choice(mechanism, "mechanism", tuple(MECHANISMS))]
+    return options_of_call(kind.__init__, ("self", *_COMMON, *_NO_NUMBERS))
+
+
+def read_stream_options(mechanism: str, given: Mapping[str, object]) -> dict[str, Any]:
+    """Options of a counter of this name, each read by its type."""
+    return read_options(stream_options(mechanism), given, mechanism)
+
+
+def bound_new(settings: Settings, beta: float) -> float | None:
+    """The bound of `bound_outputs`; of a sparse counter for as many events as its hint says."""
+    events = settings.options.get("weight", settings.options.get("expected"))
+    if settings.mechanism != SparseCounter.name or events is None:
+        return bound_outputs(settings, beta)
+    return make_counter(settings, None).bound(beta, rows=int(events))
 
 
 def restore_counter(settings: Settings, state: bytes, noise: Noise | None) -> AnyCounter:

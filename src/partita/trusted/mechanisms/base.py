@@ -24,7 +24,7 @@ from partita.guarantee import (
     same_rows,
     unit_of,
 )
-from partita.numbers import Converted, Exact, freeze, frozen, integer, parameter
+from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import FlatRelease
 from partita.public.axis.tree_solver import Fork, LevelEvidence, SpendingRule, TreeLooks
@@ -41,6 +41,8 @@ from partita.trusted.noise.system import (
     SystemNoise,
 )
 from partita.trusted.secret import AxisCounts, PointCounts
+
+_LARGEST_COUNT: Final = 2**62  # noisy counts stay within 64 bits
 
 
 class Protected(TypedDict):
@@ -145,6 +147,26 @@ def check_points_fit(points: object, axes: tuple[Axis, ...], contributions: int)
     return points
 
 
+class BoundBeforeData(Protocol):
+    """What a mechanism has beside `release` if a theorem bounds its error before any data are seen.
+
+    A mechanism without such a theorem has no `bound`, and a plan says so. `bound_of` says what is bounded,
+    and which data the theorem is about if not all.
+    """
+
+    bound_of: ClassVar[str]
+
+    def bound(self, beta: object = ..., *, rows: int | None = ...) -> float:
+        """With probability 1 - beta nothing that `bound_of` names is off by more, over at most `rows`."""
+
+
+def check_rows(rows: object) -> int:
+    """A public number that there are at most so many rows, for a bound that grows with them."""
+    fix = "pass a public number that there are at most"
+    check(rows is not None, "rows", "must be given: this bound grows with them", given=rows, fix=fix)
+    return integer(rows, "rows", low=0, high=_LARGEST_COUNT)
+
+
 _LEAST_SPECIAL_SHARE: Final = Fraction(1, 4)
 """Of epsilon, for special cells where a row may leave the axis for one. A smaller share has less noise on the
 axis and more beside it: at 1/4 all intervals have 4/3 of the least scale, and a special cell 4 / epsilon."""
@@ -214,6 +236,8 @@ class Additive(FixedCounts):
     released: ClassVar[type[FlatRelease]]
     """The release that holds the noisy counts."""
 
+    bound_of: ClassVar[str] = "any range between two values"
+
     size: int
 
     def _convert(self) -> None:
@@ -254,6 +278,12 @@ class Additive(FixedCounts):
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds."""
         return self.released.length(self.size)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no range is off by more, whatever the data: the release says the same."""
+        noisy = np.broadcast_to(np.int64(0), self.released.length(self.size))
+        empty = self.released(noisy=noisy, size=self.size, scale=self.scale)
+        return empty.error(float(check_probability(beta)))
 
     def _measure(self, data: AxisCounts, noise: Noise) -> dict[str, Any]:
         """The fields of the release."""
@@ -364,9 +394,6 @@ def noise_elsewhere(noise: Noise) -> SystemNoise:
     rule, fix = "must be the system's where other machines draw it", "leave it out, or hold the counts here"
     check(whole.secure, "noise", rule, given=type(whole).__name__, fix=fix)
     return SYSTEM
-
-
-_LARGEST_COUNT = 2**62  # noisy counts stay within 64 bits
 
 
 class AxisMechanism(Protocol):

@@ -15,7 +15,7 @@ import numpy as np
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import MOST_AXES, Axis, check_axes
 from partita.errors import check
-from partita.numbers import Converted, freeze, frozen, integer, parameter
+from partita.numbers import Converted, check_probability, freeze, frozen, integer, parameter
 from partita.public.axis.tree_solver import MOST_NODES, UNITS, LevelEvidence, SpendingRule, TreeLooks
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.density import TOP_BITS, importance, pairs, trimmed
@@ -118,6 +118,7 @@ class GridCounts(BoxMechanism):
     """
 
     name: ClassVar[str] = "grid"
+    bound_of: ClassVar[str] = "any box"
 
     def _check(self) -> None:
         check_scale(self.scale, self.epsilon)
@@ -142,6 +143,11 @@ class GridCounts(BoxMechanism):
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds."""
         return self.cells
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no box is off by more, whatever the data: the release says the same."""
+        empty = GridRelease(axes=self.axes, noisy=np.broadcast_to(np.int64(0), self.cells), scale=self.scale)
+        return empty.error(float(check_probability(beta)))
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> GridRelease:
         """Add noise to every cell, whether or not there is a row in it."""

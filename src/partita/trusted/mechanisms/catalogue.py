@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from types import MappingProxyType
 from typing import (
     Any,
     Final,
@@ -42,6 +43,7 @@ from partita.public.sums.totals import KnotTotalRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.trusted.mechanisms.base import AxisMechanism, FixedCounts, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
+from partita.trusted.mechanisms.options import Options, option_texts, options_of, read_options
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
 
@@ -63,6 +65,7 @@ _VIEWED: Final = "viewed-boxes"
 _PARAMETERS: Final = ("epsilon", "neighbors", "contributions", "unit")
 _FEW_CELLS: Final = 2**12  # up to here the predicted errors decide; more cells are never counted one by one
 BY_NAME: Final = "It was asked for by name."
+NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 
 class Common(TypedDict, total=False):
@@ -135,18 +138,39 @@ def sum_mechanisms() -> Mapping[str, type[Any]]:
     return {each.name: each for each in mechanisms().values() if _releases(each, SumRelease)}
 
 
-def choose(domain: Domain, *, mechanism: str = AUTO, **common: Unpack[Common]) -> Choice[AxisMechanism]:
+def choose(
+    domain: Domain, *, mechanism: str = AUTO, options: Options = NO_OPTIONS, **common: Unpack[Common]
+) -> Choice[AxisMechanism]:
     """The mechanism of this name, or the best one according to public parameters.
 
     "auto" never reads data: each category is counted, and for an ordered column with few
-    cells the predicted errors decide, over the numbers of rows in `ROWS`.
+    cells the predicted errors decide, over the numbers of rows in `ROWS`. `options` are those of the
+    mechanism of this name.
     """
     known = axis_mechanisms()
     if mechanism != AUTO:
-        name, why = _check_known(mechanism, known), BY_NAME
+        name, why = _check_known(mechanism, known), asked_by_name(options)
     else:
         name, why = _find_best(domain, known, common)
-    return Choice(name, why, _make_axis(known[name], name, domain, common))
+    return Choice(name, why, _make_axis(known[name], name, domain, common, options))
+
+
+def asked_by_name(options: Options) -> str:
+    """Why a mechanism was chosen that was asked for, with its options."""
+    listed = ", ".join(f"{name} {text}" for name, text in option_texts(options).items())
+    return f"It was asked for by name, with {listed}." if listed else BY_NAME
+
+
+def checked_options(mechanism: MechanismOrName, options: object) -> Options:
+    """The options of the mechanism of this name, read by their types; none for None."""
+    if options is None or options == {}:
+        return NO_OPTIONS
+    rule = "must come with a mechanism by its name"
+    fix = 'pass for example mechanism="tree"; make a mechanism of your own with its options'
+    named = isinstance(mechanism, str) and mechanism != AUTO
+    check(named, "options", rule, given=AUTO if mechanism == AUTO else "another", fix=fix)
+    kinds = {each.name: each for each in mechanisms().values() if hasattr(each, "name")}
+    return read_options(options_of(kinds[_check_known(mechanism, kinds)]), options, mechanism)
 
 
 # A mechanism of the caller's own: any object that does what ours do, or what makes one.
@@ -222,7 +246,13 @@ def released_kinds(made: object) -> tuple[Any, ...]:
 
 
 def choose_quantiles(
-    domain: Domain, *, mechanism: str, quantiles: object, interval: bool = False, **common: Unpack[Common]
+    domain: Domain,
+    *,
+    mechanism: str,
+    quantiles: object,
+    interval: bool = False,
+    options: Options = NO_OPTIONS,
+    **common: Unpack[Common],
 ) -> Choice[QuantileSelection]:
     """The mechanism of this name for quantiles of a column, and nothing else.
 
@@ -233,8 +263,8 @@ def choose_quantiles(
     kind = quantile_mechanisms()[_check_known(mechanism, quantile_mechanisms())]
     first = domain.low if isinstance(domain, Integer) else 0
     offset = int(domain.low / domain.step) if isinstance(domain, Real) else first
-    made = kind(size=domain.size, quantiles=quantiles, offset=offset, interval=interval, **common)
-    return Choice(mechanism, BY_NAME, cast(QuantileSelection, made))
+    facts = {"quantiles": quantiles, "offset": offset, "interval": interval, **options, **common}
+    return Choice(mechanism, asked_by_name(options), cast(QuantileSelection, kind(size=domain.size, **facts)))
 
 
 _HELD_ANYWAY: Final = "All columns are counted together, so also those that are named in together."
@@ -245,6 +275,7 @@ def choose_boxes(
     *,
     mechanism: str = AUTO,
     together: Sequence[Sequence[int]] = (),
+    options: Options = NO_OPTIONS,
     **common: Unpack[Common],
 ) -> Choice[BoxMechanism]:
     """The mechanism for several columns together: the one of this name, or the default.
@@ -254,9 +285,10 @@ def choose_boxes(
     has them anyway.
     """
     known = box_mechanisms()
-    name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), BY_NAME)
-    options = {"together": together} if together and name == _TABLE else {}
-    made = _make_boxes(known[name], name, domains, common, options)
+    asked = asked_by_name(options)
+    name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), asked)
+    sets = {"together": together} if together and name == _TABLE else {}
+    made = _make_boxes(known[name], name, domains, common, {**sets, **options})
     held = _HELD_ANYWAY if together and name != _TABLE else ""
     return Choice(name, f"{why} {made.why} {held}".rstrip(), made)
 
@@ -283,6 +315,7 @@ def choose_queries(
     *,
     delta: object = 0,
     mechanism: str = AUTO,
+    options: Options = NO_OPTIONS,
     **common: Unpack[Common],
 ) -> Choice[WorkloadMechanism]:
     """The mechanism for a list of queries: the one of this name, or that of the smallest predicted error.
@@ -294,13 +327,15 @@ def choose_queries(
 
     def make(kind: type[Any]) -> WorkloadMechanism:
         spends = {"delta": delta} if "delta" in inspect.signature(kind).parameters else {}
-        return cast(WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **common))
+        return cast(
+            WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **options, **common)
+        )
 
     if mechanism == AUTO:
         return _choose_least_error(dict(_make_all(make, known)))
     name = _check_known(mechanism, known)
     made = make(known[name])
-    return Choice(name, f"{BY_NAME} {_reason(made)}".rstrip(), made)
+    return Choice(name, f"{asked_by_name(options)} {_reason(made)}".rstrip(), made)
 
 
 def check_name(
@@ -387,11 +422,13 @@ def _typical(mechanism: AxisMechanism | WorkloadMechanism) -> float:
     return math.prod(mechanism.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
 
 
-def _make_axis(kind: type[Any], name: str, domain: Domain, common: Common) -> AxisMechanism:
+def _make_axis(
+    kind: type[Any], name: str, domain: Domain, common: Common, options: Options = NO_OPTIONS
+) -> AxisMechanism:
     """The mechanism over the cells of a domain; an error about its size is one about the mechanism."""
     beside = {"special_cells": bool(domain.specials)} if issubclass(kind, FixedCounts) else {}
     try:
-        return cast(AxisMechanism, kind(size=domain.size, **beside, **common))
+        return cast(AxisMechanism, kind(size=domain.size, **beside, **options, **common))
     except InvalidParameter as error:
         if error.parameter != "size":
             raise

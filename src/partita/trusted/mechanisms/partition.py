@@ -47,10 +47,10 @@ from partita.public.axis.tents import (
 from partita.public.axis.tree import Cut
 from partita.public.base import LARGEST_NUMBER
 from partita.public.bounds import typical_error
-from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_scale
+from partita.trusted.mechanisms.base import Mechanism, PartNoise, check_fits, check_rows, check_scale
 from partita.trusted.noise import hazard
 from partita.trusted.noise.hazard import Law
-from partita.trusted.noise.laws import Uncopyable
+from partita.trusted.noise.laws import Uncopyable, enclose, floor
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
 
@@ -79,6 +79,8 @@ class Partition(Mechanism):
     >>> partition.threshold, partition.weight_bound(10**6)
     (47, 66)
     """
+
+    bound_of: ClassVar[str] = "the rows in any segment, if no two rows share a cell"
 
     size: int
     beta: Exact = parameter(default="0.05")
@@ -112,7 +114,31 @@ class Partition(Mechanism):
         that the threshold leaves over.
         """
         chance = self.beta / 2 if beta is None else check_probability(beta)
-        each = chance / (integer(n, "n", low=0) + 1)
+        return self.heaviest(integer(n, "n", low=0) + 1, chance)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no segment weighs more, for at most `rows` rows in cells of their own.
+
+        This is Theorem 2.1 as a number, with exact tails in place of its constants; half of beta each for the
+        number of segments and for their weights.
+        """
+        number, half = check_rows(rows), check_probability(beta) / 2
+        return float(self.heaviest(self.most_segments(number, half), half))
+
+    def most_segments(self, n: int, beta: Fraction) -> int:
+        """With probability 1 - beta an n-item cut has no more segments, whatever the threshold.
+
+        At most n hold an item, and one more ends the universe. The expected number of empty ones is E at
+        most, so that more than floor(E / beta) are there with probability beta at most (Markov).
+        """
+        return min(self.size, n + 1 + floor(lambda: self.empty_segments.real() / enclose(beta)))
+
+    def heaviest(self, segments: int, beta: Fraction) -> int:
+        """With probability 1 - beta none of the first so many segments of a set weighs more.
+
+        The noise on each of their thresholds is fresh, whichever of them hold items.
+        """
+        each = beta / segments
         if self.law == "geometric":
             return self.threshold + hazard.geometric_quantile(self.scale, each) + 1
         return self.threshold + hazard.difference_quantile(self.law, self.scale, each)

@@ -19,12 +19,21 @@ from partita.public.axis.consistent import LevelSolver
 from partita.public.axis.tree import PaperIntervalsRelease, TreeRelease
 from partita.public.bounds import (
     independent_error,
+    laplace_sum_reach,
     laplace_variance,
     spread_ranges,
     square_root_error,
     tree_error,
 )
-from partita.trusted.mechanisms.base import FixedCounts, Mechanism, PartNoise, check_fits, check_scale
+from partita.public.boxes.tree_of_trees import SegmentTree
+from partita.trusted.mechanisms.base import (
+    FixedCounts,
+    Mechanism,
+    PartNoise,
+    check_fits,
+    check_rows,
+    check_scale,
+)
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, Histogram
@@ -56,6 +65,7 @@ class Tree(FixedCounts):
     """
 
     name: ClassVar[str] = "tree"
+    bound_of: ClassVar[str] = "any range between two values"
 
     size: int
     branching: int = 2
@@ -157,13 +167,21 @@ class Tree(FixedCounts):
         nodes = counts.folded(partial(_count_nodes, self.size, self.widths))
         exact = np.split(nodes, np.cumsum(self.shape.nodes)[:-1])
         levels = [session.add(level, scale) for level, scale in zip(exact, self.scales, strict=True)]
+        return self._released(levels, self.guarantee if session.secure else None)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no range is off by more, whatever the data: the release says the same."""
+        empty = [np.broadcast_to(np.int64(0), nodes) for nodes in self.shape.nodes]
+        return self._released(empty, None).error(float(check_probability(beta)))
+
+    def _released(self, levels: Sequence[Ints], guarantee: Guarantee | None) -> TreeRelease:
         return TreeRelease(
             levels=tuple(levels),
             size=self.size,
             branching=self.branching,
             scales=self.scales,
             consistent=self.consistent,
-            guarantee=self.guarantee if session.secure else None,
+            guarantee=guarantee,
         )
 
 
@@ -203,6 +221,7 @@ class PaperIntervals(Mechanism):
     """
 
     name: ClassVar[str] = "intervals-paper"
+    bound_of: ClassVar[str] = "any range between two values, if no two rows share a cell"
 
     size: int
     beta: Exact = parameter(default="0.05")
@@ -253,6 +272,18 @@ class PaperIntervals(Mechanism):
         """About how many integers the release holds: an edge for each segment, and the nodes of the tree."""
         segments = self._segments(integer(rows, "rows", low=0))
         return segments + self.tree(segments=segments).predicted_numbers(rows)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no range is off by more, for at most `rows` rows in cells of their own.
+
+        A third of beta each for the number of segments, for the weight of all of them, and for the noise of
+        all runs of segments; docs/proofs/paper_intervals.md, "The bound before any data".
+        """
+        number, share = check_rows(rows), check_probability(beta) / 3
+        segments = min(self.partition.most_segments(number, share), _MOST_SEGMENTS)
+        runs, terms = segments * (segments + 1) // 2, SegmentTree(segments).most
+        noise = laplace_sum_reach(self.tree(segments=segments).scale, terms, float(share) / runs)
+        return noise + 2 * self.partition.heaviest(segments, share)
 
     def _segments(self, rows: int) -> int:
         """How many segments there are if rows lie evenly: about `size / rows` cells for each row.

@@ -19,19 +19,41 @@ from numpy.typing import NDArray
 
 from partita.errors import check, check_type
 from partita.guarantee import ADD_REMOVE, Composition, Guarantee, advanced_rate, corollary_rate
-from partita.numbers import Converted, Exact, check_choice, freeze, frozen, parameter, rational
+from partita.numbers import (
+    Converted,
+    Exact,
+    check_choice,
+    check_probability,
+    freeze,
+    frozen,
+    parameter,
+    rational,
+)
 from partita.public.bounds import independent_error, laplace_variance
 from partita.public.queries.operator import Structured
 from partita.public.queries.queries import Queries, Universe
 from partita.public.queries.ranges import Sparse
-from partita.public.workload.projection import MOST_CELLS, AnswerNoise, ProjectedLaplaceRelease
+from partita.public.workload.projection import (
+    MOST_CELLS,
+    AnswerNoise,
+    ProjectedLaplaceRelease,
+    most_rows_added,
+    rows_missed,
+)
 from partita.public.workload.release import (
     AnswerChanges,
     LinearQueriesRelease,
     LinearWorkloadRelease,
     WorkloadRelease,
 )
-from partita.trusted.mechanisms.base import Mechanism, Private, check_fits, check_points_fit, check_scale
+from partita.trusted.mechanisms.base import (
+    Mechanism,
+    Private,
+    check_fits,
+    check_points_fit,
+    check_rows,
+    check_scale,
+)
 from partita.trusted.noise.system import LARGEST_SCALE, SYSTEM, Noise
 from partita.trusted.secret import AxisCounts, PointCounts
 
@@ -316,11 +338,18 @@ class LinearWorkload(NoisyWorkload):
     """
 
     name: ClassVar[str] = "linear"
+    bound_of: ClassVar[str] = "any answer"
 
     @property
     def largest_error(self) -> float:
         """The expected largest error over all queries is at most this [SU, section 1.1]."""
         return independent_error(self.scale, len(self.operator)) / self.operator.granularity
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no answer is off by more, whatever the data; a release says the same."""
+        return AnswerNoise(self.operator, self.scale).reach(
+            len(self.operator), float(check_probability(beta))
+        )
 
     def predicted_error(self, rows: int) -> float:
         """The root-mean-square error of every answer, whatever the rows."""
@@ -383,6 +412,9 @@ class ProjectedLaplace(NoisyWorkload):
     """
 
     name: ClassVar[str] = "projection"
+    bound_of: ClassVar[str] = (
+        "the root mean square of the errors of all answers, if a projection is certified"
+    )
 
     variant: _Variant = "tight"
 
@@ -423,6 +455,19 @@ class ProjectedLaplace(NoisyWorkload):
         noise, count = self._noise, len(self.operator)
         hull = _MEASURED * math.sqrt(2 * rows * noise.column_reach(0.5) / count)
         return min(noise.deviation * min(1.0, math.sqrt(self.universe.size / count)), hull)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta the errors of all answers have no larger root mean square.
+
+        This is Theorem 12.8 as a number, for at most `rows` rows, with exact moments in place of its
+        constants: a quarter of beta each for a noisy number of rows that is too large and for one that is too
+        small, and half for the noise of answers; docs/proofs/projected_laplace.md, "The bound before any
+        data". A release without a certified projection says so: its answers have the noise alone.
+        """
+        number, chance, scale = check_rows(rows), float(check_probability(beta)), self.rows_scale
+        most = number if scale is None else number + most_rows_added(scale, chance / 4)
+        beyond = 0 if scale is None else rows_missed(scale, chance / 4)
+        return self._noise.distance(most, beyond, chance / 2) / math.sqrt(len(self.operator))
 
     def predicted_numbers(self, rows: int) -> int:
         """The noisy answers, and cells with their weights."""

@@ -25,6 +25,7 @@ from partita.errors import (
     InvalidData,
     InvalidParameter,
     InvalidState,
+    check,
     check_data,
     raise_without_cause,
 )
@@ -84,6 +85,14 @@ class ContinualCounter(ABC):
         """The last output with its error: for this period, and for all periods at once."""
 
     @abstractmethod
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta no output is off by more: a number that is known before any data.
+
+        It is about all outputs up to the horizon, or of the first `periods` periods where there is none.
+        `rows` is a public number of events that there are at most; only a sparse counter needs it.
+        """
+
+    @abstractmethod
     def state(self) -> bytes:
         """Everything that is needed to go on later: secret, unless the counter is pan-private."""
 
@@ -121,6 +130,16 @@ def counts_of(xs: ArrayLike, *, dimensions: int = 1, limit: int = LARGEST) -> In
     bits, fits = limit.bit_length() - 1, -limit < counts.min(initial=0) <= counts.max(initial=0) < limit
     check_data(fits, "xs", f"must lie between -2^{bits} and 2^{bits}", fix="count in ints")
     return counts.astype(np.int64, copy=False)
+
+
+def last_bounded(horizon: int | None, periods: object) -> int:
+    """The last period that a bound is about: the horizon, or a number that is given where there is none."""
+    fix = "pass periods=, how many outputs the bound is about"
+    known = horizon is not None or periods is not None
+    check(known, "periods", "must be given where no horizon is known", given=periods, fix=fix)
+    if periods is None:
+        return integer(horizon, "horizon", low=1)
+    return integer(periods, "periods", low=1, high=LARGEST if horizon is None else horizon)
 
 
 def horizon_reached(left: int) -> HorizonReached:

@@ -46,6 +46,7 @@ from partita.trusted.streams.base import (
     counts_of,
     integers,
     is_wide,
+    last_bounded,
     row,
 )
 
@@ -156,6 +157,15 @@ class NoisyCount(Stepping, ContinualCounter):
         chance, errors = float(check_probability(beta)), self._errors
         everywhere = errors.everywhere(self._periods, chance)
         return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta no output is off by more: a number that is known before any data.
+
+        It is about all outputs up to the horizon, or of the first `periods` periods where there is none. It
+        does not depend on how many `rows` there are.
+        """
+        last = last_bounded(self.horizon, periods)
+        return self._errors.everywhere(last, float(check_probability(beta)))
 
     def variance(self) -> float:
         """The variance of the last output."""

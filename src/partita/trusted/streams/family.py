@@ -22,7 +22,16 @@ from partita.public.stream_trees import SHARES, PeriodTree, shape_for
 from partita.public.streams import WIDTH, CounterTerms, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
-from partita.trusted.streams.base import LONGEST, Fields, Row, Stepping, counts_of, integers, row
+from partita.trusted.streams.base import (
+    LONGEST,
+    Fields,
+    Row,
+    Stepping,
+    counts_of,
+    integers,
+    last_bounded,
+    row,
+)
 
 FAMILY_LARGEST: Final = 2**31
 """A period counts less than this for each key, and there are no more periods than this."""
@@ -132,6 +141,14 @@ class CounterFamily(Stepping):
         laws = FamilyErrors(self._tree, self.terms.rate)
         everywhere = laws.everywhere(self._periods, chance)
         return laws.noise(self._periods).around(value, chance, everywhere=everywhere)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta no output for any key is off by more: known before any data.
+
+        Each key has an equal share of beta. It does not depend on how many `rows` there are.
+        """
+        last, chance = last_bounded(self.horizon, periods), float(check_probability(beta))
+        return FamilyErrors(self._tree, self.terms.rate).everywhere(last, chance / len(self.keys))
 
     def variance(self) -> float:
         """The variance of each last output."""

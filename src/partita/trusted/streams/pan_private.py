@@ -33,6 +33,7 @@ from partita.trusted.streams.base import (
     counted,
     counts_of,
     horizon_reached,
+    last_bounded,
 )
 
 Cells: TypeAlias = Ints
@@ -167,6 +168,16 @@ class PanPrivateCounter(Stepping, ContinualCounter):
         chance, errors = float(check_probability(beta)), self._errors
         everywhere = errors.everywhere(self._periods, chance)
         return errors.noise(self._periods).around(self.value, chance, everywhere=everywhere)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta no output is off by more: a number that is known before any data.
+
+        It is about all outputs up to the horizon, or of the first `periods` periods where there is none, if
+        no intrusion is announced: each one begins a block of its own, and `answer` counts the noise of all.
+        """
+        last, chance = last_bounded(self.horizon, periods), float(check_probability(beta))
+        first = replace(self._block, length=block_length(0, self.horizon))
+        return PanErrors(first, 0, _zeros(), self.horizon).everywhere(last, chance)
 
     def variance(self) -> float:
         """The variance of the last output."""

@@ -16,7 +16,14 @@ from partita.public.stream_trees import SHARES, PeriodTree
 from partita.public.streams import LARGEST, CounterTerms, invalid_state
 from partita.trusted.mechanisms.base import check_scale
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.streams.base import ContinualCounter, Fields, Stepping, counted, counts_of
+from partita.trusted.streams.base import (
+    ContinualCounter,
+    Fields,
+    Stepping,
+    counted,
+    counts_of,
+    last_bounded,
+)
 from partita.trusted.streams.family import TreeErrors
 
 
@@ -100,6 +107,14 @@ class SlidingCounter(Stepping, ContinualCounter):
         chance = float(check_probability(beta))
         everywhere = self._laws.everywhere(self._periods, chance)
         return self._laws.noise(self._periods).around(self.value, chance, everywhere=everywhere)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta none of the first `periods` outputs is off by more, before any data.
+
+        Each stretch of `window` periods has an equal share of beta.
+        """
+        stretches = -(-last_bounded(self.horizon, periods) // self.window)
+        return self._laws.everywhere(0, float(check_probability(beta)) / stretches)
 
     def variance(self) -> float:
         """The variance of the last output."""

@@ -25,11 +25,19 @@ from partita.errors import check, check_arguments
 from partita.numbers import check_choice, check_probability, integer
 from partita.public.stream_errors import Running
 from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
-from partita.trusted.mechanisms.base import check_scale
+from partita.trusted.mechanisms.base import check_rows, check_scale
 from partita.trusted.noise import hazard
 from partita.trusted.noise.hazard import Law
+from partita.trusted.noise.laws import enclose, floor
 from partita.trusted.noise.system import SYSTEM, Noise
-from partita.trusted.streams.base import ContinualCounter, Fields, Stepping, counted, counts_of
+from partita.trusted.streams.base import (
+    ContinualCounter,
+    Fields,
+    Stepping,
+    counted,
+    counts_of,
+    last_bounded,
+)
 from partita.trusted.streams.counter import Counter
 from partita.trusted.streams.tree_counter import TreeCounter
 
@@ -222,6 +230,21 @@ class InnerCounters:
             answers.append(full.answer(beta / 2 ** (number + 2)))
         return answers
 
+    def bound(self, segments: int, beta: Fraction) -> float:
+        """With probability 1 - beta they are never off by more together, over so many segments.
+
+        Each has an equal share of beta; the last may not be full.
+        """
+        made, left = [self._made(0, SYSTEM)], segments
+        while (room := self._room(len(made) - 1)) is not None and room < left:
+            left -= room
+            made.append(self._made(len(made), SYSTEM))
+        share = beta / len(made)
+        return sum(
+            each.bound(share, rows=LARGEST, periods=segments if each.horizon is None else None)
+            for each in made
+        )
+
     def fields(self) -> Fields:
         """Rows of a state whose lengths are public."""
         return {
@@ -399,6 +422,27 @@ class SparseCounter(Stepping, ContinualCounter):
             everywhere=sum(each.everywhere for each in counters)
             + max(self.plan.offset, most - self.plan.offset),
         )
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta no output is off by more: Theorem 3.1 as a number, known before any data.
+
+        It is about all outputs up to the horizon, for any stream without negative numbers in which at most
+        `rows` events come. A third of beta each for the number of segments, for what the open one holds, and
+        for the inner counters; docs/proofs/sparse_counter.md, "The bound before any data".
+        """
+        last, events = last_bounded(self.horizon, periods), check_rows(rows)
+        share = check_probability(beta) / 3
+        plan = self.plan
+        empty = hazard.scaled(hazard.difference(plan.law, self.scale, plan.threshold + 1), last)
+        sealed = min(last, events + floor(lambda: empty.real() / enclose(share)))
+        most = plan.threshold + self._noise_of_segments(sealed + 1, share)
+        return self._inner.bound(max(1, sealed), share) + max(plan.offset, most - plan.offset)
+
+    def _noise_of_segments(self, segments: int, beta: Fraction) -> int:
+        """By how much what an open segment holds may exceed the threshold, in any of the first so many."""
+        if self.plan.law == "geometric":
+            return hazard.geometric_quantile(self.scale, beta / segments)
+        return hazard.difference_quantile("laplace", self.scale, beta / segments)
 
     def _add(self, x: int) -> None:
         """Count in the open segment; begin one if none is open, and draw what it lacks to be sealed."""

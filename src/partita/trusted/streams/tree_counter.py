@@ -35,6 +35,7 @@ from partita.trusted.streams.base import (
     counts_of,
     integers,
     is_wide,
+    last_bounded,
 )
 from partita.trusted.streams.counter import NoisyCount
 
@@ -257,6 +258,10 @@ class RandomizedResponseCounter(Stepping, ContinualCounter):
         return Running(
             value=self.value, error=error, low=low, high=high, everywhere=self._reach(self._length, chance)
         )
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, periods: int | None = None) -> float:
+        """With probability 1 - beta no output is off by more, for any stream of bits: before any data."""
+        return self._reach(last_bounded(self.horizon, periods), float(check_probability(beta)))
 
     def variance(self) -> float:
         """The variance of the last output, but for its rounding."""
