@@ -130,7 +130,7 @@ def _name(released: object) -> str:
 
 
 def _check_specials(promise: Guarantee | None) -> None:
-    """A row that changes may leave the axis for a special cell, and nothing says that the axis pays for it."""
+    """A row that changes may leave the axis for a special cell; nothing says that the axis pays for it."""
     relation = None if promise is None else promise.neighbors
     rule, fix = "must be left out between change-one neighbours", "publish the column"
     check(relation != CHANGE_ONE, "specials", rule, given=relation, fix=fix)
