@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
 
+from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter, check
 from partita.numbers import check_choice, integer
@@ -119,6 +120,13 @@ class NoiseSum(NamedTuple):
         """The variance of the sum, without roundings."""
         return float(self.times @ (self.sizes**2 * laplace_variances(self.rates)))
 
+    @property
+    def kurtosis(self) -> float:
+        """The excess kurtosis of the sum: fourth cumulants of discrete Laplace noise add up."""
+        ratios = np.exp(-self.rates)
+        fourth = 2 * ratios * (1 + 4 * ratios + ratios**2) / (1 - ratios) ** 4
+        return float(self.times @ (self.sizes**4 * fourth)) / self.variance**2 if self.sizes.size else 0.0
+
     def reach(self, beta: float) -> float:
         """t with P[|sum| > t] <= beta."""
         if not self.sizes.size:
@@ -129,6 +137,16 @@ class NoiseSum(NamedTuple):
         """An output with this sum as its error."""
         reach = self.reach(beta)
         return Running(value, self.variance**0.5, value - reach, value + reach, everywhere)
+
+    def answer(self, value: float) -> Answer:
+        """A count that may be negative, with this sum as its error."""
+        return Answer(
+            value,
+            lambda: self.variance**0.5,
+            lambda beta: (value - self.reach(beta), value + self.reach(beta)),
+            -math.inf,
+            kurtosis=self.kurtosis,
+        )
 
     def log_moment(self, points: Floats) -> Floats:
         """ln E[exp(x sum)] at each point; infinite where there is none."""
@@ -403,6 +421,13 @@ class TreeCounterErrors:
     def noise(self, periods: int) -> NoiseSum:
         """That of the nodes in the sum."""
         return self._noise_of(self.tree.digits(periods))
+
+    def between(self, start: int, stop: int) -> NoiseSum:
+        """That of the fewest nodes that make up the periods from `start` up to `stop`."""
+        numbers = [0] * self.tree.levels
+        for level, _ in self.tree.cover(start, stop):
+            numbers[level] += 1
+        return self._noise_of(numbers)
 
     def everywhere(self, periods: int, beta: float) -> float:
         """No sum has more nodes of a level than siblings but one, and all of the highest."""
