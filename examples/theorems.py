@@ -146,7 +146,7 @@ def show_attacks(
     ]  # fmt: skip
 
 
-# ---- statistical queries and local randomizers [DR14, section 12.1; KLNRS08, section 5] ----
+# ---- statistical queries and local randomizers [DR14, section 12.1; KLNRS11, section 5] ----
 
 
 def show_queries_from_reports(
@@ -260,7 +260,7 @@ def show_reports_from_queries(*, tau: float = 0.02, draws: int = 2000, random: R
     ]  # fmt: skip
 
 
-# ---- learners that need the data [DR14, section 12.1, points 2 and 3; KLNRS08, sections 3 and 4] ----
+# ---- learners that need the data [DR14, section 12.1, points 2 and 3; KLNRS11, sections 3 and 4] ----
 
 _BITS: Final = 64
 Example: TypeAlias = tuple[int, int]

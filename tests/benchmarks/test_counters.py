@@ -220,13 +220,13 @@ def test_a_quick_run_has_no_verdict() -> None:
 
 
 @pytest.mark.parametrize("kind", [Counter, TreeCounter])
-def test_no_counter_is_below_the_packing_bound(kind: type[Any]) -> None:
+def test_no_counter_is_below_the_packing_bound(kind: Callable[..., Any]) -> None:
     """Theorem 12.6, run: on fixed noise, the error that two thirds of runs keep within is above the bound.
 
     And a burst as long as twice the bound is not found as often as a counter below the bound would find it.
     """
     horizon, noise = 2**8, tape_noise(EndlessTape(12))
-    make = partial(kind, epsilon=1, horizon=horizon, noise=noise)
+    make: Callable[[], Any] = partial(kind, epsilon=1, horizon=horizon, noise=noise)
     bound = packing.least_error(horizon)
     k = round(2 * bound)
     found = [packing.found(make().update_many(packing.burst(horizon, k, 3)), k) == 3 for _ in range(40)]
