@@ -22,7 +22,8 @@ OPTION = re.compile(r"(\w+)=")
 OF_THE_PAPERS = {
     "TreeCounter", "SparseCounter", "PanPrivateCounter", "PerStepCounter", "DirectCounter",
     "RandomizedResponseCounter", "Partition", "PaperIntervals", "PaperRectangles", "Tree", "Thresholds",
-    "Laplace", "ProjectedLaplace", "MultiplicativeWeights", "Normalization", "GlobalTruncation", "InstanceTruncation",
+    "Laplace", "ProjectedLaplace", "MultiplicativeWeights", "Normalization", "GlobalTruncation",
+    "InstanceTruncation",
     "ComposedTruncation", "SingleTruncation", "Density", "LROracle", "SQOracle",
 }  # fmt: skip
 

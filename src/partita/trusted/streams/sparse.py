@@ -51,6 +51,7 @@ _MOST_FULL: Final = 31
 _WHY_NOT: Final = {
     "sliding": "must count all segments, and this one forgets those that leave its window",
     "randomized-response": "must count numbers, which segments hold, and this one takes a number as a bit",
+    "sparse": "must have errors known from public numbers, and those of this one depend on its segments",
     "family": "must have one count, and this one has a count for each key",
 }
 _INNER_PARAMETERS: Final = {"epsilon", "horizon", "change", "contributions", "noise"}
