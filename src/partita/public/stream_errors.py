@@ -139,14 +139,23 @@ class NoiseSum(NamedTuple):
         return Running(value, self.variance**0.5, value - reach, value + reach, everywhere)
 
     def answer(self, value: float) -> Answer:
-        """A count that may be negative, with this sum as its error."""
-        return Answer(
+        """A count that may be negative, with this sum as its error.
+
+        Its interval is that of the model and half a unit more on both sides, since noise is in whole numbers.
+        """
+        modelled = Answer(
             value,
             lambda: self.variance**0.5,
             lambda beta: (value - self.reach(beta), value + self.reach(beta)),
             -math.inf,
             kurtosis=self.kurtosis,
         )
+
+        def likely(beta: float) -> tuple[float, float]:
+            below, above = modelled.sides(1 - beta)
+            return value - below - 0.5, value + above + 0.5
+
+        return replace(modelled, likely=likely)
 
     def log_moment(self, points: Floats) -> Floats:
         """ln E[exp(x sum)] at each point; infinite where there is none."""

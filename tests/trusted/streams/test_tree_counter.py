@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -222,6 +223,19 @@ def test_an_odd_leaf_has_one_noise_of_its_own() -> None:
     counter.advance(512)
 
     assert counter.count(512, 512).error ** 2 == pytest.approx(laplace_variance(Fraction(10)))
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("horizon", [2, 4, 8, 1024])
+def test_the_interval_of_a_single_noise_holds_at_its_rate(horizon: int, confidence: float) -> None:
+    """By the exact law of the one noise in the count of a leaf, whose tails are heavier than normal ones."""
+    counter = TreeCounter(epsilon=1, horizon=horizon, intervals=True)
+    counter.update(0)
+    answer = counter.count(1, 1)
+    reach = math.floor(answer.interval(confidence)[1] - answer.value)
+    ratio = math.exp(-1 / counter.scale)
+
+    assert 1 - 2 * ratio ** (reach + 1) / (1 + ratio) >= confidence
 
 
 @pytest.mark.parametrize(
