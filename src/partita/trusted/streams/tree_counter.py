@@ -521,10 +521,14 @@ class TreeCounter(NoisyCount):
         super()._restore(fields)
         if self._intervals is not None:
             self._intervals.restore(fields, self._periods)
+        elif "ended" in fields:
+            raise invalid_state("fit its tree")
 
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
         horizon, branching, refine, *intervals = fields["shape"]
+        if intervals not in ([], [1]):
+            raise invalid_state("fit its tree")
         return cls(
             horizon=horizon,
             branching=branching,
