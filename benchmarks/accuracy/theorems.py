@@ -1,4 +1,4 @@
-"""`python -m benchmarks.accuracy.printed`: errors of the papers' own versions, beside the printed bounds.
+"""`python -m benchmarks.accuracy.theorems`: errors of the papers' own versions, beside the printed bounds.
 
 Where a paper prints a constant it is taken; where it prints O(), the constants are those that its proof gives
 with Corollary 12.3 of [DR14] and a union bound. A bound that may fail with probability beta stands beside the
@@ -138,7 +138,7 @@ def _some(size: int, count: int, random: np.random.Generator) -> Ints:
     return np.sort(random.choice(size, count, replace=False))
 
 
-def printed(trials: int) -> Iterator[Json]:
+def theorem_rows(trials: int) -> Iterator[Json]:
     """All rows."""
     rows = [
         heaviest(2**20, 10_000),
@@ -164,4 +164,4 @@ def printed(trials: int) -> Iterator[Json]:
 if __name__ == "__main__":
     number = int(sys.argv[1]) if sys.argv[1:] else 300
     print(", ".join(f"{name} {fact}" for name, fact in machine.facts().items()), f"{number} releases\n")
-    print(table(list(printed(number))))
+    print(table(list(theorem_rows(number))))
