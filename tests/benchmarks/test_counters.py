@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from benchmarks.streams.peers import (
     best_subtraction,
     published,
 )
-from partita.testing import ZeroNoise
+from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.noise.system import SYSTEM
 from partita.trusted.streams.counter import Counter
 from partita.trusted.streams.tree_counter import TreeCounter
@@ -216,3 +217,20 @@ def test_a_quick_run_has_no_verdict() -> None:
     assert [Effort(quick=quick).verdict(0.1, 0.5) for quick in (True, False)] == [None, True]
     assert Effort().verdict(0.6, 0.5) is False
     assert Effort().verdict(0.6, None) is None
+
+
+@pytest.mark.parametrize("kind", [Counter, TreeCounter])
+def test_no_counter_is_below_the_packing_bound(kind: Callable[..., Any]) -> None:
+    """Theorem 12.6, run: on fixed noise, the error that two thirds of runs keep within is above the bound.
+
+    And a burst as long as twice the bound is not found as often as a counter below the bound would find it.
+    """
+    horizon, noise = 2**8, tape_noise(EndlessTape(12))
+    make: Callable[[], Any] = partial(kind, epsilon=1, horizon=horizon, noise=noise)
+    bound = packing.least_error(horizon)
+    k = round(2 * bound)
+    found = [packing.found(make().update_many(packing.burst(horizon, k, 3)), k) == 3 for _ in range(40)]
+
+    assert bound >= 2
+    assert packing.largest_error(make, horizon, trials=40) > bound
+    assert sum(found) < packing.SURE * 40

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
 
+from partita.answer import Answer
 from partita.arrays import Floats, Ints
 from partita.errors import InvalidParameter, check
 from partita.numbers import check_choice, integer
@@ -131,6 +132,13 @@ class NoiseSum(NamedTuple):
         """The variance of the sum, without roundings."""
         return float(self.times @ (self.sizes**2 * laplace_variances(self.rates)))
 
+    @property
+    def kurtosis(self) -> float:
+        """The excess kurtosis of the sum: fourth cumulants of discrete Laplace noise add up."""
+        ratios = np.exp(-self.rates)
+        fourth = 2 * ratios * (1 + 4 * ratios + ratios**2) / (1 - ratios) ** 4
+        return float(self.times @ (self.sizes**4 * fourth)) / self.variance**2 if self.sizes.size else 0.0
+
     def reach(self, beta: float) -> float:
         """t with P[|sum| > t] <= beta."""
         if not self.sizes.size:
@@ -141,6 +149,25 @@ class NoiseSum(NamedTuple):
         """An output with this sum as its error."""
         reach = self.reach(beta)
         return Running(value, self.variance**0.5, value - reach, value + reach, everywhere)
+
+    def answer(self, value: float) -> Answer:
+        """A count that may be negative, with this sum as its error.
+
+        Its interval is that of the model and half a unit more on both sides, since noise is in whole numbers.
+        """
+        modelled = Answer(
+            value,
+            lambda: self.variance**0.5,
+            lambda beta: (value - self.reach(beta), value + self.reach(beta)),
+            -math.inf,
+            kurtosis=self.kurtosis,
+        )
+
+        def likely(beta: float) -> tuple[float, float]:
+            below, above = modelled.sides(1 - beta)
+            return value - below - 0.5, value + above + 0.5
+
+        return replace(modelled, likely=likely)
 
     def log_moment(self, points: Floats) -> Floats:
         """ln E[exp(x sum)] at each point; infinite where there is none."""
@@ -415,6 +442,13 @@ class TreeCounterErrors:
     def noise(self, periods: int) -> NoiseSum:
         """That of the nodes in the sum."""
         return self._noise_of(self.tree.digits(periods))
+
+    def between(self, start: int, stop: int) -> NoiseSum:
+        """That of the fewest nodes that make up the periods from `start` up to `stop`."""
+        numbers = [0] * self.tree.levels
+        for level, _ in self.tree.cover(start, stop):
+            numbers[level] += 1
+        return self._noise_of(numbers)
 
     def everywhere(self, periods: int, beta: float) -> float:
         """No sum has more nodes of a level than siblings but one, and all of the highest."""

@@ -380,24 +380,44 @@ def _roots(horizon: int, bits: tuple[int, ...]) -> list[float]:
 TREE_WEIGHTS: Final = 1 << 16
 """The weights of refined nodes are multiples of 1 / TREE_WEIGHTS."""
 
+_LONGEST_WITH_INTERVALS: Final = 1 << 20  # periods: a state has 40 bytes for each node
+
 
 class CounterTree:
-    """The nodes of a b-ary tree over a horizon, without its root: a period lies in one of each level."""
+    """The nodes of a b-ary tree over a horizon, without its root: a period lies in one of each level.
 
-    def __init__(self, *, horizon: object, branching: object = 2, refine: object = False) -> None:
+    With `intervals` the counts of all nodes are published and kept, without it only those in a running sum.
+    """
+
+    def __init__(
+        self, *, horizon: object, branching: object = 2, refine: object = False, intervals: object = False
+    ) -> None:
         self.horizon = check_horizon(horizon)
         self.branching = integer(branching, "branching", low=2, high=LARGEST)
-        self.refine = bool(refine)
+        self.refine, self.intervals = bool(refine), bool(intervals)
         self.levels = 1
         while self.branching**self.levels < self.horizon:
             self.levels += 1
+        rule = f"must be at most {_LONGEST_WITH_INTERVALS} with intervals"
+        fits = not self.intervals or self.horizon <= _LONGEST_WITH_INTERVALS
+        check(fits, "horizon", rule, given=horizon, fix="use longer periods, or leave intervals out")
+
+    @property
+    def every_node(self) -> bool:
+        """Whether every node has noise: also one that ends with its parent, which no running sum needs."""
+        return self.refine or self.intervals
 
     @property
     def nodes(self) -> int:
-        """How many nodes need noise: one for each period, or all if nodes are refined by what is below."""
-        if not self.refine:
+        """How many nodes need noise: one for each period, or every node that ends within the horizon."""
+        if not self.every_node:
             return self.horizon
-        return sum(self.horizon // self.branching**level for level in range(self.levels))
+        return sum(self.ended(level, self.horizon) for level in range(self.levels))
+
+    def ended(self, level: int, periods: int) -> int:
+        """How many nodes of a level have ended after so many periods."""
+        number: int = periods // self.branching**level
+        return number
 
     @property
     def weights(self) -> list[int]:
@@ -420,6 +440,21 @@ class CounterTree:
             periods, digit = divmod(periods, self.branching)
             digits.append(digit)
         return [*digits, periods]
+
+    def cover(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The fewest nodes that make up the periods from `start` up to `stop`: the level and place of each.
+
+        >>> list(CounterTree(horizon=8).cover(1, 7))
+        [(0, 1), (1, 1), (1, 2), (0, 6)]
+        """
+        while start < stop:
+            level, width = 0, 1
+            while level + 1 < self.levels and start % (width * self.branching) == 0:
+                if start + width * self.branching > stop:
+                    break
+                level, width = level + 1, width * self.branching
+            yield level, start // width
+            start += width
 
 
 # ---- the blocks of a pan-private counter ----

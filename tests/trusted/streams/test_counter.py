@@ -34,13 +34,16 @@ MAKERS: dict[str, Make] = {
     "endless": lambda **more: Counter(epsilon=1, **more),
     "tree": lambda **more: TreeCounter(epsilon=1, horizon=300, **more),
     "refined": lambda **more: TreeCounter(epsilon=1, horizon=300, branching=3, refine=True, **more),
+    "intervals": lambda **more: TreeCounter(epsilon=1, horizon=300, intervals=True, **more),
     "tiny epsilon": lambda **more: Counter(epsilon="1e-7", horizon=300, **more),
     "tree, tiny epsilon": lambda **more: TreeCounter(epsilon="1e-9", horizon=300, **more),
 }
 makers = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
-@pytest.mark.parametrize("make", [MAKERS[name] for name in ("deep", "endless", "refined", "tiny epsilon")])
+@pytest.mark.parametrize(
+    "make", [MAKERS[name] for name in ("deep", "endless", "refined", "intervals", "tiny epsilon")]
+)
 @settings(max_examples=20)
 @given(data=st.data())
 def test_without_noise_any_mixture_of_steps_counts(make: Make, data: st.DataObject) -> None:

@@ -12,7 +12,7 @@ import pytest
 from partita.errors import EntropyError, HorizonReached, InvalidData, InvalidParameter, InvalidState
 from partita.public.stream_trees import PeriodTree, shape_for
 from partita.public.streams import LARGEST
-from partita.testing import ForbiddenNoise, ZeroNoise
+from partita.testing import EndlessTape, ForbiddenNoise, ZeroNoise, tape_noise
 from partita.trusted.streams.base import Stepping, pack, unpack
 from partita.trusted.streams.counter import Counter, NoisyCount
 from partita.trusted.streams.family import CounterFamily
@@ -138,10 +138,49 @@ def test_a_sparse_state_with_another_epsilon_inside_is_refused() -> None:
             SparseCounter.from_state(state(**changes))
 
 
-@pytest.mark.parametrize("inner", [SlidingCounter, RandomizedResponseCounter, CounterFamily, NoisyCount, 7])
-def test_what_cannot_count_segments_is_refused(inner: Any) -> None:
-    """By name, and before any noise is drawn."""
-    with pytest.raises(InvalidParameter) as refused:
+INNER = (Counter, TreeCounter, PanPrivateCounter, PerStepCounter, DirectCounter)
+WHY_NOT = {
+    SlidingCounter: "forgets",
+    RandomizedResponseCounter: "as a bit",
+    CounterFamily: "for each key",
+    SparseCounter: "depend on its segments",
+    Capped: "take a horizon",
+    NoisyCount: "take a horizon",
+    7: "take a horizon",
+}
+
+
+def test_every_counter_counts_segments_or_says_why_not() -> None:
+    """No counter of this package is left out."""
+    assert {*INNER, *WHY_NOT} >= set(MAKERS)
+
+
+@pytest.mark.parametrize("constants", [{"expected": 9}, {}, {"constants": "paper", "weight": 5}])
+@pytest.mark.parametrize("inner", INNER, ids=lambda kind: kind.name)
+def test_any_inner_counter_counts_the_segments(inner: type[Any], constants: Any) -> None:
+    """It goes on through a state and past its room, with the rest of epsilon, and says how far it is off."""
+    xs = [period % 3 * 10 for period in range(90)]
+    made = {"epsilon": 5, "horizon": 90, "inner": inner, **constants}
+    whole = SparseCounter(**made, noise=tape_noise(EndlessTape(4)))
+    outputs = whole.update_many(xs).tolist()
+
+    noise = tape_noise(EndlessTape(4))
+    before = SparseCounter(**made, noise=noise)
+    begun = [before.update(x) for x in xs[:50]]
+    after = SparseCounter.from_state(before.state(), noise=noise)
+    answer = whole.answer(1e-6)
+
+    assert begun + [after.update(x) for x in xs[50:]] == outputs
+    assert whole._inner.terms.epsilon == whole.terms.epsilon * (64 - whole.plan.seals) / 64
+    assert whole.seals > 5
+    assert answer.low <= sum(xs) <= answer.high
+    assert SparseCounter(**made).guarantee == SparseCounter(epsilon=5, horizon=90).guarantee
+
+
+@pytest.mark.parametrize(("inner", "reason"), WHY_NOT.items())
+def test_what_cannot_count_segments_is_refused(inner: Any, reason: str) -> None:
+    """By name, with the reason, and before any noise is drawn."""
+    with pytest.raises(InvalidParameter, match=reason) as refused:
         SparseCounter(epsilon=1, horizon=40, inner=inner, noise=ForbiddenNoise())
 
     assert refused.value.parameter == "inner"

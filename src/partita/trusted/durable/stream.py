@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from partita.answer import Answer
 from partita.arrays import Ints
 from partita.errors import (
     HorizonReached,
@@ -53,6 +54,7 @@ from partita.trusted.durable.events import (
 )
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.laws import Uncopyable
+from partita.trusted.streams.tree_counter import TreeCounter
 
 # ---- what a ledger knows of a durable counter ----
 
@@ -691,6 +693,15 @@ class DurableCounter(DurableStream[streams.Output]):
         with self._settled() as counter:
             running: Running = counter.answer(beta)
             return running
+
+    def count(self, first: int, last: int) -> Answer:
+        """What was counted in closed periods, both included: by a "tree" with `intervals` alone."""
+        with self._settled() as counter:
+            rule, fix = "must be 'tree', with intervals=True", "open another counter"
+            is_tree = isinstance(counter, TreeCounter)
+            check(is_tree, "mechanism", rule, given=self.settings.mechanism, fix=fix)
+            answer: Answer = counter.count(first, last)
+            return answer
 
     def add(
         self,

@@ -56,6 +56,12 @@ _QUANTILES: Final = (np.arange(24) + 0.5) / 24
 _GROWTH: Final = 4  # each inner counter has room for so many times the segments of the one before
 _FIRST: Final = 256
 _MOST_FULL: Final = 31
+_WHY_NOT: Final = {
+    "sliding": "must count all segments, and this one forgets those that leave its window",
+    "randomized-response": "must count numbers, which segments hold, and this one takes a number as a bit",
+    "sparse": "must have errors known from public numbers, and those of this one depend on its segments",
+    "family": "must have one count, and this one has a count for each key",
+}
 _INNER_PARAMETERS: Final = {"epsilon", "horizon", "change", "contributions", "noise"}
 
 
@@ -286,12 +292,14 @@ def class_named(name: str) -> type[Any]:
 
 
 def counting_segments(kind: Any) -> type[Any]:
-    """A class of counters that takes what an inner counter is made with."""
+    """A class of counters over numbers that come one after another, each once, up to a horizon."""
+    given, fix = getattr(kind, "__name__", None), "use Counter or TreeCounter"
+    why_not = _WHY_NOT.get(getattr(kind, "name", ""))
+    check(why_not is None, "inner", why_not or "", given=given, fix=fix)
     is_counter = isinstance(kind, type) and issubclass(kind, ContinualCounter)
     fits = is_counter and set(inspect.signature(kind).parameters) >= _INNER_PARAMETERS
     rule = "must be a class of counters that take a horizon, a change and contributions"
-    fix = "use Counter or TreeCounter"
-    check(fits, "inner", rule, given=getattr(kind, "__name__", None), fix=fix)
+    check(fits and not inspect.isabstract(kind), "inner", rule, given=given, fix=fix)
     counter: type[Any] = kind
     return counter
 

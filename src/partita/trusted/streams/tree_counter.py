@@ -11,13 +11,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from partita.answer import Answer
 from partita.arrays import Floats, Ints
-from partita.errors import check_arguments
+from partita.errors import InvalidParameter, check, check_arguments
 from partita.numbers import check_probability, integer
 from partita.public.bounds import laplace_variance
 from partita.public.stream_errors import NoiseSum, Running, TreeCounterErrors, noise_sum
@@ -309,13 +311,15 @@ class TreePath:
     """The errors of the sums, period after period.
 
     Kept are, for each level, the errors of the nodes in the present sum. When a node is complete its
-    children leave the sum for it.
+    children leave the sum for it. With intervals, `ended` has for each period the errors of the nodes that
+    ended with it, from the leaf up, until somebody takes them.
     """
 
     def __init__(self, shape: CounterTree, rate: Fraction, noise: Noise) -> None:
         self.shape = shape
         self.position = 0
         self.bits = _BITS if shape.refine else 0
+        self.ended: list[list[int]] = []
         self._weights = shape.weights
         self._scale = shape.levels / rate
         self._supply = Supply(self._scale, shape.nodes, noise)
@@ -325,17 +329,19 @@ class TreePath:
         self.position += 1
         level = self._complete()
         gone = sum(self._sums[:level])
-        node = self._refined(level) if self.shape.refine else self._supply.take()
+        nodes = self._nodes(level)
+        if self.shape.intervals:
+            self.ended.append(nodes)
         self._sums[:level] = [0] * level
-        self._sums[level] += node
-        return node - gone
+        self._sums[level] += nodes[-1]
+        return nodes[-1] - gone
 
     def many(self, periods: int) -> IntegerArray:
         return integers([self.step() for _ in range(periods)], wide=is_wide(self._scale))
 
     def skip(self, periods: int) -> int:
-        """The error of the next periods together: only nodes of the new sum are drawn, if none is refined."""
-        if self.shape.refine:
+        """The error of the next periods together: only nodes of the new sum are drawn, if not all of them."""
+        if self.shape.every_node:
             return sum(self.step() for _ in range(periods))
         before = sum(self._sums)
         old, new = (self.shape.digits(position) for position in (self.position, self.position + periods))
@@ -365,13 +371,57 @@ class TreePath:
             level += 1
         return level
 
-    def _refined(self, level: int) -> int:
-        """The error of the node of a level that ends here, each averaged with the sum of its children."""
-        node = self._supply.take() << _BITS
-        for above in range(1, level + 1):
-            children = self._sums[above - 1] + node
-            node = children + (self._weights[above] * ((self._supply.take() << _BITS) - children) >> _BITS)
-        return node
+    def _nodes(self, level: int) -> list[int]:
+        """The errors of the nodes that end here, up to a level; without need the highest one alone.
+
+        A refined node is averaged with the sum of its children.
+        """
+        nodes = [self._supply.take() << self.bits]
+        for above in range(1, level + 1 if self.shape.every_node else 1):
+            own = self._supply.take() << self.bits
+            if self.shape.refine:
+                children = self._sums[above - 1] + nodes[-1]
+                own = children + (self._weights[above] * (own - children) >> _BITS)
+            nodes.append(own)
+        return nodes
+
+
+class IntervalCounts:
+    """The noisy counts of all nodes that have ended, and the exact ones of open nodes [DR14, Figure 12.1].
+
+    Counts are in units of 2^-bits.
+    """
+
+    def __init__(self, shape: CounterTree, bits: int) -> None:
+        self.shape = shape
+        self._bits = bits
+        self._ended: list[list[int]] = [[] for _ in range(shape.levels)]
+        self._open = [0] * shape.levels
+
+    def close(self, x: int, errors: list[int]) -> None:
+        """Count x in the open node of each level; those that end here have these errors, from the leaf up."""
+        self._open = [count + x for count in self._open]
+        for level, error in enumerate(errors):
+            self._ended[level].append((self._open[level] << self._bits) + error)
+            self._open[level] = 0
+
+    def between(self, start: int, stop: int) -> Fraction:
+        """The noisy count of the periods from `start` up to `stop`: of the fewest nodes that make them up."""
+        units = sum(self._ended[level][place] for level, place in self.shape.cover(start, stop))
+        return Fraction(units, 1 << self._bits)
+
+    def fields(self) -> dict[str, Row]:
+        """Rows of a state whose lengths follow from the tree."""
+        blank = [0] * (self.shape.nodes - sum(map(len, self._ended)))
+        return {"open": self._open, "ended": [count for row in self._ended for count in row] + blank}
+
+    def restore(self, fields: dict[str, list[int]], periods: int) -> None:
+        """Go on after so many periods with what was counted before."""
+        if len(fields["open"]) != self.shape.levels or len(fields["ended"]) != self.shape.nodes:
+            raise invalid_state("fit its tree")
+        self._open, left = fields["open"], iter(fields["ended"])
+        numbers = [self.shape.ended(level, periods) for level in range(self.shape.levels)]
+        self._ended = [list(islice(left, number)) for number in numbers]
 
 
 @final
@@ -385,7 +435,9 @@ class TreeCounter(NoisyCount):
     Proof:     docs/proofs/tree_counter.md (integer noise, any branching, the exact number of levels)
 
     A period lies in one node of each level, and the root is left out. With `refine` a node is averaged with
-    what lies below it as soon as it is complete [Hon15]; `advance` then takes a step per period.
+    what lies below it as soon as it is complete [Hon15]; `advance` then takes a step per period. With
+    `intervals` the counts of all nodes are published, as in the figure, and `count` answers for any periods
+    that are closed; a state then has 40 bytes for each of the nodes.
 
     >>> TreeCounter(epsilon=1, horizon=1024).levels
     10
@@ -400,15 +452,17 @@ class TreeCounter(NoisyCount):
         horizon: int,
         branching: int = 2,
         refine: bool = False,
+        intervals: bool = False,
         change: int = 1,
         contributions: int = 1,
         noise: Noise = SYSTEM,
     ) -> None:
         terms = CounterTerms.of(epsilon, change=change, contributions=contributions)
-        shape = CounterTree(horizon=horizon, branching=branching, refine=refine)
+        shape = CounterTree(horizon=horizon, branching=branching, refine=refine, intervals=intervals)
         check_scale(shape.levels / terms.rate, terms.epsilon)
         session = noise.session()
         self._tree = TreePath(shape, terms.rate, session)
+        self._intervals = IntervalCounts(shape, self._tree.bits) if shape.intervals else None
         super().__init__(
             terms=terms, horizon=shape.horizon, bits=self._tree.bits, path=self._tree, secure=session.secure
         )
@@ -423,14 +477,71 @@ class TreeCounter(NoisyCount):
         """The scale of all noise."""
         return self.levels / self.terms.rate
 
+    def count(self, first: int, last: int) -> Answer:
+        """What was counted in the periods from the first to the last, both included; period 1 is the first.
+
+        The sum of the noisy counts of the fewest nodes that make them up.
+        """
+        if self._intervals is None:
+            rule, fix = "must be True to count any periods but the first ones", "make the counter with it"
+            raise InvalidParameter("intervals", rule, given=False, fix=fix)
+        self._make_room(0)
+        check(self._periods, "last", "must be a closed period", given=last, fix="close a period first")
+        begin = integer(first, "first", low=1, high=self._periods) - 1
+        end = integer(last, "last", low=begin + 1, high=self._periods)
+        return self._errors.between(begin, end).answer(float(self._intervals.between(begin, end)))
+
+    def update(self, x: int = 0) -> float:
+        """Close one period in which x was counted: its output."""
+        return super().update(x) if self._intervals is None else float(self.update_many([counted(x)])[0])
+
+    def advance(self, periods: int) -> None:
+        """Close periods in which nothing was counted; only the last of their outputs is published.
+
+        With `intervals` all of them are, and it takes a step for each.
+        """
+        if self._intervals is None:
+            super().advance(periods)
+            return
+        self._make_room(integer(periods, "periods", low=0, high=LARGEST))
+        self.update_many(np.zeros(periods, dtype=np.int64))
+
+    def _close(self, counts: IntegerArray) -> Floats:
+        outputs = super()._close(counts)
+        if self._intervals is not None:
+            for x, errors in zip(counts.tolist(), self._tree.ended, strict=True):
+                self._intervals.close(x, errors)
+            self._tree.ended = []
+        return outputs
+
     def _shape(self) -> Sequence[int]:
         shape = self._tree.shape
-        return [shape.horizon, shape.branching, int(shape.refine)]
+        return [shape.horizon, shape.branching, int(shape.refine), *[1] * shape.intervals]
+
+    def _fields(self) -> Fields:
+        kept = {} if self._intervals is None else self._intervals.fields()
+        return {**super()._fields(), **kept}
+
+    def _restore(self, fields: dict[str, list[int]]) -> None:
+        super()._restore(fields)
+        if self._intervals is not None:
+            self._intervals.restore(fields, self._periods)
+        elif "ended" in fields:
+            raise invalid_state("fit its tree")
 
     @classmethod
     def _fresh(cls, terms: CounterTerms, fields: dict[str, list[int]], noise: Noise) -> Self:
-        horizon, branching, refine = fields["shape"]
-        return cls(horizon=horizon, branching=branching, refine=bool(refine), noise=noise, **terms.keywords)
+        horizon, branching, refine, *intervals = fields["shape"]
+        if intervals not in ([], [1]):
+            raise invalid_state("fit its tree")
+        return cls(
+            horizon=horizon,
+            branching=branching,
+            refine=bool(refine),
+            intervals=intervals == [1],
+            noise=noise,
+            **terms.keywords,
+        )
 
     @property
     def _errors(self) -> TreeCounterErrors:

@@ -576,3 +576,27 @@ def test_opening_reads_each_stored_record_once(opened: Opener, monkeypatch: pyte
         assert counter.periods == 40
 
     assert len(read) <= 40
+
+
+def test_past_periods_are_counted_after_a_crash(opened: Opener, tmp_path: Path) -> None:
+    """The interval counts of a tree are in its state: a counter that is resumed answers as the one before."""
+    noise = tape_noise(EndlessTape(2))
+    with opened(mechanism="tree", horizon=16, intervals=True, noise=noise) as counter:
+        for period in range(1, 8):
+            counter.add(period, feeder="gate", sequence=period)
+            counter.tick(now=period)
+        asked = [counter.count(first, 6) for first in range(1, 7)]
+        outputs = [output.value for output in counter.outputs()]
+
+    with resume_counter(tmp_path / "visits", now=7) as again:
+        assert [again.count(first, 6) for first in range(1, 7)] == asked
+        assert again.count(1, 7).value == outputs[-1]
+        with pytest.raises(InvalidParameter):
+            again.count(3, 8)
+
+
+def test_a_counter_without_interval_counts_says_so(opened: Opener) -> None:
+    """By what it was opened with, before anything is published or answered."""
+    with opened(horizon=16) as counter, pytest.raises(InvalidParameter) as refused:
+        counter.count(1, 1)
+    assert refused.value.parameter == "mechanism"
