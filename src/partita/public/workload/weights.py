@@ -660,15 +660,17 @@ class WeightsRelease(WorkloadRelease):
         return cls(queries=queries, universe=universe, guarantee=guarantee, weighed=weighed)
 
 
-def compute_cost(weighed: Measurements, guarantee: Guarantee | None, *, row: int = 1) -> Fraction:
+def compute_cost(
+    weighed: Measurements, guarantee: Guarantee | None, *, row: int = 1, moved: int = 0
+) -> Fraction:
     """The epsilon that measurements cost between the neighbours of a guarantee, at its delta.
 
-    A row has a mass of at most `row`. Zero-concentrated losses are converted at the guarantee's delta: if
-    they fit, they cost no more than it promises.
+    A row has a mass of at most `row`, of which `moved` counts in one answer, or all. Zero-concentrated losses
+    are converted at the guarantee's delta: if they fit, they cost no more than it promises.
     """
     if guarantee is None:
         return Fraction(0)
-    change = Change.of(guarantee.neighbors, contributions=guarantee.contributions, row=row)
+    change = Change.of(guarantee.neighbors, contributions=guarantee.contributions, row=row, moved=moved)
     pure, rho = weighed.losses(change)
     if 0 < guarantee.delta < 1 and rho <= zcdp_budget(guarantee.epsilon, guarantee.delta):
         return min(pure, guarantee.epsilon)

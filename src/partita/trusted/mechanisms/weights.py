@@ -98,7 +98,7 @@ def plan_measurements(
 ) -> MeasurementPlan:
     """What suits about so many rows, as the noisy total has them."""
     axes = warm_axes(operator.shape, budget)
-    rounds = budget.rounds_for(rows, len(operator), len(axes), change.of_cells / unit)
+    rounds = budget.rounds_for(rows, len(operator), len(axes), change.of_sums / unit)
     rates = budget.rates(rounds, len(axes))
     scales = noise_scales(rates, change, operator)
     margins = choose_margins(operator.shape, axes, rows * unit / float(scales.marginal))
