@@ -53,7 +53,7 @@ class Change:
 
     def __post_init__(self) -> None:
         mass, sides = integer(self.mass, "mass", low=1), integer(self.sides, "sides", low=1, high=2)
-        moved = integer(self.moved, "moved", low=0, high=mass) or mass
+        moved = integer(self.moved, "moved", low=0) or mass
         freeze(self, mass=mass, sides=sides, moved=moved)
 
     @staticmethod

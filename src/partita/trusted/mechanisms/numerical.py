@@ -516,8 +516,8 @@ class GlobalTruncation(WeightsMechanism):
     """Publish once; the sum of every query, cut at about the largest weight of any query at any row.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
-    Error:     ~O(sqrt(n) Delta(D)) if delta > 0, ~O(n^(2/3) Delta(D)) pure, up to logarithms and epsilon, where
-               Delta(D) is the largest weight of any query at any row.
+    Error:     ~O(sqrt(n) Delta(D)) if delta > 0, ~O(n^(2/3) Delta(D)) pure, up to logarithms and epsilon,
+               where Delta(D) is the largest weight of any query at any row.
     Proof:     docs/proofs/global_truncation.md (the threshold from noisy octaves)
     """
 
