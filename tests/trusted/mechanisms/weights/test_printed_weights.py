@@ -1,4 +1,4 @@
-"""Multiplicative weights as printed: the law of its rounds, its steps, its bound before the data, its parts."""
+"""Multiplicative weights as printed: the law of rounds, steps, the bound before the data, parts."""
 
 from __future__ import annotations
 
@@ -57,13 +57,12 @@ def _run(operator: Operator, rounds: int, factor: Fraction = Fraction(1)) -> Any
 
 
 def _law_loss(operator: Operator, rounds: int, factor: Fraction = Fraction(1)) -> Any:
-    run, laws = _run(operator, rounds, factor), dict[Counts, Any]()
-    for pair in change_one_pairs(operator.shape[0], 1):
-        for counts in pair:
-            laws.setdefault(
-                counts, law(lambda noise: run(counts, noise), Clamped(BASE, unit=UNIT, window=range(3)))
-            )
-    pairs = change_one_pairs(operator.shape[0], 1)
+    run, pairs = _run(operator, rounds, factor), [*change_one_pairs(operator.shape[0], 1)]
+
+    def of(counts: Counts) -> Any:
+        return law(lambda noise: run(counts, noise), Clamped(BASE, unit=UNIT, window=range(3)))
+
+    laws = {counts: of(counts) for counts in {counts for pair in pairs for counts in pair}}
     return max(privacy_loss(laws[one], laws[other], base=BASE, unit=UNIT) for one, other in pairs)
 
 
