@@ -135,9 +135,14 @@ class MeasurementPlan(NamedTuple):
 def plan_measurements(
     rows: float, operator: Operator, unit: int, change: Change, budget: WeightsBudget
 ) -> MeasurementPlan:
-    """What suits about so many rows, as the noisy total has them."""
+    """What suits about so many rows, as the noisy total has them: its mass, over a unit.
+
+    Where not all mass of a row counts in an answer, answers are of fewer rows.
+    """
     axes = warm_axes(operator.shape, budget)
-    rounds = budget.rounds_for(rows, len(operator), len(axes), change.of_sums / unit)
+    rounds = budget.rounds_for(
+        rows * (change.moved / change.mass), len(operator), len(axes), change.of_sums / unit
+    )
     rates = budget.rates(rounds, len(axes))
     scales = noise_scales(rates, change, operator)
     margins = choose_margins(operator.shape, axes, rows * unit / float(scales.marginal))
