@@ -52,7 +52,7 @@ def make(together: Any) -> Callable[[Any], Release]:
     """A release of the counts of both keys, and of what costs sum up to."""
 
     def released(sums: LevelTreesRelease) -> Release:
-        counted = together(
+        counted: Any = together(
             views=[("age", "stay")], age=(KEYS["age"], ROWS[:, 0]), stay=(KEYS["stay"], ROWS[:, 1])
         )
         promise = replace(counted.guarantee, epsilon=Fraction(10_000))
@@ -64,7 +64,8 @@ def make(together: Any) -> Callable[[Any], Release]:
             beside=ViewKeyCounts.of_sums(counted.views, ("age", "stay"), "cost"),
             mechanism="level-trees",
         )
-        return replace(counted, sums=(view,), guarantee=counted.guarantee + promise)
+        release: Release = replace(counted, sums=(view,), guarantee=counted.guarantee + promise)
+        return release
 
     return released
 

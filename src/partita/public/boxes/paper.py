@@ -223,7 +223,8 @@ def tree_bounds(segments: Sequence[int], scale: Fraction, floor: int, beta: floa
 class ErrorForecast:
     """The expected error and size of a tree of trees, before anything is counted.
 
-    Rows are spread evenly over so many segments on each axis; a box is a random range along each.
+    Rows are spread evenly over so many segments on each axis; a box is a random range along each, which cuts
+    segments if they are `wide`.
 
     The depth of a node is counted over all axes together; each step down halves what a node holds.
     """
@@ -232,6 +233,7 @@ class ErrorForecast:
     segments: tuple[int, ...]
     scale: Fraction
     floor: int
+    wide: bool = True
 
     @property
     def error(self) -> float:
@@ -240,7 +242,7 @@ class ErrorForecast:
         held, kept = self._nodes(covers.size)
         noise = math.sqrt(float(covers[kept].sum()) * laplace_variance(self.scale))
         pruned = float(covers[~kept] @ held[~kept]) * _SPREAD ** len(self.segments)
-        cut = sum(self.rows / size for size in self.segments) / 3 ** (len(self.segments) - 1)
+        cut = self.wide * sum(self.rows / size for size in self.segments) / 3 ** (len(self.segments) - 1)
         return math.hypot(noise, pruned, cut)
 
     @property

@@ -209,7 +209,8 @@ class PaperRectangles(BoxMechanism):
         ]
         if self.cuts == "cells":
             segments = [axis.width for axis in self.axes]
-        return ErrorForecast(number, tuple(segments), self.scale(segments), self.floor(segments))
+        scale, floor = self.scale(segments), self.floor(segments)
+        return ErrorForecast(number, tuple(segments), scale, floor, wide=self.cuts == "private")
 
 
 class _Looks:

@@ -94,6 +94,20 @@ def test_digits_add_up_to_one_row(top: int) -> None:
     assert space.moved == space.unit == 1
 
 
+def test_files_of_version_0_1_are_graded_by_tuples() -> None:
+    """What such a file calls binary has one tuple of the largest knot as its top; a row costs its digits."""
+    operator = (ranges("age", CLASSES) * value("income")).over(PEOPLE)
+
+    space = build_space(operator, "binary")
+
+    assert space.whole.tops.tolist() == [2048] * len(CLASSES)
+    assert set(space.levels(space.joint.tops)[0].ravel().tolist()) == {1}
+    assert space.most == space.moved == 12
+    assert Normalization(
+        queries=ranges("age", CLASSES) * value("income"), universe=PEOPLE, epsilon=1, decomposition="binary"
+    ).space.whole.tops.tolist() == [4095] * len(CLASSES)
+
+
 @pytest.mark.parametrize("method", ["binary", "hat", "none"])
 @pytest.mark.parametrize("top", [4, 5, 7])
 def test_no_row_moves_a_graded_answer_by_more_than_is_paid_for(method: Method, top: int) -> None:

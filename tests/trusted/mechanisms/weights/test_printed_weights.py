@@ -240,7 +240,7 @@ def test_parts_make_the_same_release() -> None:
         ("selection_scale", 2),
     ],
 )
-def test_hostile_facts_are_refused(name: str, wrong: object) -> None:
+def test_hostile_facts_are_refused(name: str, wrong: Any) -> None:
     """Facts out of range or of another type are an `InvalidRelease`."""
     parts = _released().parts()
 
