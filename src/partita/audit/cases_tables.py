@@ -170,6 +170,8 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         _box_world("SpendingBoxes", (_THREE, _TWO), (0, 1, 2), epsilon=5, **_EAGER),
         _box_world("PaperRectangles", square, (0, 1, 3)),
         _box_world("PaperRectangles", special, (0, 0, 1)),
+        _box_world("PaperRectangles", square, (0, 0, 1), pruned=False),
+        _box_world("PaperRectangles", square, (0, 0, 1), cuts="cells"),
         _box_world("Rectangles", square, (0, 1, 3)),
         _box_world("ViewedBoxes", (_TWO, _LABELS), (0, 1, 3), views=(0, 1)),
         _box_world("ViewedBoxes", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True, views=(1,)),
@@ -207,7 +209,8 @@ def _box_world(
     slow: bool = False,
     **options: Any,
 ) -> World:
-    named = "".join(f", {name} {options[name]}" for name in ("plain", "views") if name in options)
+    shown = [name for name in ("plain", "views", "pruned", "cuts") if name in options]
+    named = "".join(f", {name} {options[name]}" for name in shown)
     about = " x ".join(str(axis.width) for axis in axes) + f" cells{named}"
     make, cells = _maker(name, axes=axes, **options), prod(axis.width for axis in axes)
     return World(name, about, make, partial(points, axes), cells, rows, protected, slow=slow)
@@ -381,6 +384,16 @@ def _query_worlds() -> Iterator[World]:
     yield _query_world("LinearWorkload", _SEX, pt.marginal("sex") + pt.weights("sex", {"f": -1}), (1, 2, 5))
     yield _query_world("ProjectedLaplace", _AGES, prefixes, (0, 0, 1), slow=True)
     yield _query_world("MultiplicativeWeights", _AGES, prefixes, (0, 0, 1), rounds=2, slow=True)
+    yield _query_world(
+        "MultiplicativeWeights",
+        _AGES,
+        prefixes,
+        (0, 0, 1),
+        protected=EVERYBODY[1:2],
+        slow=True,
+        rounds=2,
+        variant="printed",
+    )
     for name, crowd in (("SingleTruncation", _QUERY_CROWD), ("ComposedTruncation", None)):
         yield _query_world(name, _PAY, pay, (0, 1, 2), crowd=crowd)
     yield _query_world("ComposedTruncation", _PAY, pay + 2 * pay, (0, 0, 1), crowd=_QUERY_CROWD)
@@ -405,6 +418,7 @@ def _query_world(
     **options: Any,
 ) -> World:
     make = _maker(name, queries=queries, universe=universe, **options)
-    about = f"{universe.size} cells" + (f", {sum(crowd)} more rows" if crowd else "")
+    printed = ", as printed" if options.get("variant") == "printed" else ""
+    about = f"{universe.size} cells{printed}" + (f", {sum(crowd)} more rows" if crowd else "")
     data = partial(points, universe.axes)
     return World(name, about, make, data, universe.size, rows, protected, crowd, slow)

@@ -258,7 +258,7 @@ class World:
         if step(depth, *self.rows) < 0:
             return ()
         few = self.slow and depth == "quick"
-        return self.protected[:: len(self.protected) - 1] if few else self.protected
+        return self.protected[:: max(1, len(self.protected) - 1)] if few else self.protected
 
     def pairs(self, depth: Depth, more: int, protected: Protected) -> Iterator[tuple[Counts, Counts]]:
         """All pairs of this depth; with `more`, others have so many rows more.

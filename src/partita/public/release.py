@@ -55,7 +55,7 @@ from partita.public.results import (
     total,
 )
 from partita.public.sums.base import Ratio, SumAnswer
-from partita.public.sums.view import SumView
+from partita.public.sums.view import SumView, refuse_region
 from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, CellGroups, ScaledView, Slice, View, find_view, list_columns
 from partita.public.wanted import (
@@ -366,15 +366,30 @@ class Release:
         return make_heat(view, (column, second), bins, conditions).read(self._counting(conditions))
 
     def sum(
-        self, column: str, /, where: Where | str | None = None, *, closed: Ends = "both", **columns: object
+        self,
+        column: str,
+        /,
+        where: Where | str | None = None,
+        *,
+        closed: Ends = "both",
+        region: object = None,
+        **columns: object,
     ) -> SumAnswer:
         """The sum of a column over the rows in the given cells, and what values it covers.
 
         For columns that were published with `sums=`, and for all columns of numbers of a table release.
-        Conditions are on keys: `sum("salary", age=(30, 39))`.
+        Conditions are on keys: `sum("salary", age=(30, 39))`. `region` is a public shape of keys, a
+        `HalfSpace` or a `Polygon`, as for `count`.
         """
-        conditions = parse_conditions(where, columns, closed)
         self._check_wanted(TOTAL, column)
+        if isinstance(region, HalfSpace | Polygon):
+            inside = self._sum_in(column, region, parse_conditions(where, columns, closed))
+            return inside.read_from(ReleaseReading(self, lambda: inside.error))
+        if any("region" in view.keys for view in self.summable):
+            columns |= {} if region is None else {"region": region}
+        else:
+            columns |= self._column_region(region)
+        conditions = parse_conditions(where, columns, closed)
         found = self._find_sums(column, conditions, unless="means").sum(conditions)
         return found.read_from(ReleaseReading(self, lambda: found.error))
 
@@ -694,6 +709,15 @@ class Release:
         """The view of sums that answers about a column by these keys; one of another statistic, if any."""
         with self._explain_wants():
             return find_sum_view(self, column, keys, unless=unless)
+
+    def _sum_in(self, column: str, region: PublicRegion, conditions: Where) -> SumAnswer:
+        """The sum over a shape, if the column was summed by all columns of the shape together."""
+        needed = {*region.columns, *conditions}
+        summed = [view for view in self.sums if view.column == column and needed <= set(view.keys)]
+        if not summed:
+            self._find_sums(column, ())  # a column that has no sums at all
+            refuse_region(column, [*dict.fromkeys((*region.columns, *conditions))])
+        return min(summed, key=lambda view: len(view.keys)).sum_in(region, conditions)
 
     def _check_wanted(self, kind: WantKind, column: object) -> None:
         """Refuse a statistic that nobody wanted, also where what was released would tell it."""

@@ -329,7 +329,7 @@ class BoxView:
         Where values of several ranges are asked for, the errors of the parts are taken to be independent.
         """
         region, found = shape.bound(self.columns, self.domains), []
-        for box in self._ordinary(shape.columns, find_boxes(self.declared, where)):
+        for box in keep_ordinary(self.declared, shape.columns, find_boxes(self.declared, where)):
             checkpoint()
             found.append(self.boxes.region(region, box))
         return Answer.together(found) if found else Answer.exact(0.0)
@@ -341,21 +341,24 @@ class BoxView:
     def _answer(self, terms: tuple[BoxTerm, ...]) -> Answer:
         return self.boxes.answer(*terms) if terms else Answer.exact(0.0)
 
-    def _ordinary(self, columns: Sequence[str], terms: Iterable[BoxTerm]) -> Iterator[BoxTerm]:
-        """The boxes without the special cells of some columns; nothing of one that has no others."""
-        named = list(zip(self.columns, self.boxes.axes, strict=True))
-        first = [axis.before if name in columns else 0 for name, axis in named]
-        last = [axis.position(axis.size) - 1 if name in columns else axis.width - 1 for name, axis in named]
-        for box in terms:
-            low, high = tuple(map(max, box.low, first)), tuple(map(min, box.high, last))
-            if all(a <= b for a, b in zip(low, high, strict=True)):
-                yield BoxTerm(low, high)
-
     @property
     def _fits_domains(self) -> bool:
         return all(domain.size <= LARGEST_AXIS for domain in self.domains) and (
             self.boxes.axes == tuple(map(Axis.of, self.domains))
         )
+
+
+def keep_ordinary(
+    declared: Mapping[str, Domain], columns: Sequence[str], terms: Iterable[BoxTerm]
+) -> Iterator[BoxTerm]:
+    """The boxes without the special cells of some columns; nothing of one that has no others."""
+    named = [(name, Axis.of(domain)) for name, domain in declared.items()]
+    first = [axis.before if name in columns else 0 for name, axis in named]
+    last = [axis.position(axis.size) - 1 if name in columns else axis.width - 1 for name, axis in named]
+    for box in terms:
+        low, high = tuple(map(max, box.low, first)), tuple(map(min, box.high, last))
+        if all(a <= b for a, b in zip(low, high, strict=True)):
+            yield BoxTerm(low, high)
 
 
 @final

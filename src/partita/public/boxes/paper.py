@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import accumulate
-from typing import Any, ClassVar, Final, NamedTuple, Self, final
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, cast, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ from partita.public.boxes.tree_of_trees import (
     count_all_nodes,
     nodes_over_one_point,
 )
+
+Cuts: TypeAlias = Literal["private", "cells"]
+"""Segments of the axes: private partitions, or single cells, as if every cell were a segment."""
 
 _MOST_SEGMENTS: Final = 2**30
 _SPREAD: Final = math.sqrt(3 / 2)  # root-mean-square length of a random range, sqrt(1/6), over its mean, 1/3
@@ -92,14 +95,14 @@ class PaperBounds:
 
         An answer that is too large has noise in it, and what the segments that are cut hold outside;
         one that is too small has noise in it, and lacks what was pruned. Nor is an answer further off than
-        it and everything there is.
+        it and everything there is, if all counts are positive.
         """
         boxes = math.prod(tree.size * (tree.size + 1) // 2 for tree in self.trees.trees)
         margins = self._margins(self._largest, beta, boxes=boxes)
         everything = self._everything(margins.node)
         outside = sum(self._heaviest(axis, each, margins.node) for axis, each in enumerate(wide))
         above = min(margins.above + min(outside, everything), self._largest_answer)
-        return max(above, min(margins.below, everything))
+        return max(above, min(margins.below, everything) if self.trees.pruned else margins.below)
 
     def _cover(self, firsts: Ints, lasts: Ints) -> tuple[float, _CoverSize]:
         cover = self.trees.cover(firsts, lasts)
@@ -110,6 +113,8 @@ class PaperBounds:
     @property
     def _largest(self) -> _CoverSize:
         """No cover is larger, given how many nodes of each dimension but the last were kept."""
+        if not self.trees.floor:
+            return _CoverSize(math.prod(tree.most for tree in self.trees.trees), 0, 0)
         looked, missed, owners = 0, 0, 1
         for stage in self.trees.stages:
             looked = owners * stage.tree.most
@@ -188,12 +193,38 @@ def one_sided_reach(scale: Fraction, terms: int, beta: float) -> float:
     return float(chernoff(x, terms * log_moments, beta).min())
 
 
+class TreeBounds(NamedTuple):
+    """No answer for whole segments exceeds the truth by more than `above`, or falls short by more."""
+
+    above: float
+    below: float
+
+
+def tree_bounds(segments: Sequence[int], scale: Fraction, floor: int, beta: float) -> TreeBounds:
+    """What holds for all boxes of segments at once but for chance beta, before anything is counted.
+
+    With a floor of zero nothing is pruned: an answer is off by the noise of its cover alone. Else as
+    `PaperBounds`, where all nodes of the largest cover may be missed.
+    """
+    trees = [SegmentTree(size) for size in segments]
+    boxes = math.prod(size * (size + 1) // 2 for size in segments)
+    cover = math.prod(tree.most for tree in trees)
+    if not floor:
+        reach = laplace_sum_reach(scale, cover, beta / boxes)
+        return TreeBounds(reach, reach)
+    node = largest_reach(scale, count_all_nodes(trees), beta / 3)
+    parts = one_sided_reach(scale, cover, beta / (6 * boxes))
+    above = min(parts, laplace_sum_reach(scale, cover, beta / (3 * boxes)) + cover * node)
+    return TreeBounds(above, above + cover * (floor - 1 + node))
+
+
 @final
 @dataclass(frozen=True)
 class ErrorForecast:
     """The expected error and size of a tree of trees, before anything is counted.
 
-    Rows are spread evenly over so many segments on each axis; a box is a random range along each.
+    Rows are spread evenly over so many segments on each axis; a box is a random range along each, which cuts
+    segments if they are `wide`.
 
     The depth of a node is counted over all axes together; each step down halves what a node holds.
     """
@@ -202,6 +233,7 @@ class ErrorForecast:
     segments: tuple[int, ...]
     scale: Fraction
     floor: int
+    wide: bool = True
 
     @property
     def error(self) -> float:
@@ -210,7 +242,7 @@ class ErrorForecast:
         held, kept = self._nodes(covers.size)
         noise = math.sqrt(float(covers[kept].sum()) * laplace_variance(self.scale))
         pruned = float(covers[~kept] @ held[~kept]) * _SPREAD ** len(self.segments)
-        cut = sum(self.rows / size for size in self.segments) / 3 ** (len(self.segments) - 1)
+        cut = self.wide * sum(self.rows / size for size in self.segments) / 3 ** (len(self.segments) - 1)
         return math.hypot(noise, pruned, cut)
 
     @property
@@ -258,6 +290,7 @@ class PaperRectanglesRelease(BoxRelease):
     edges: tuple[UInts, ...]
     trees: TreeOfTrees
     scale: Fraction
+    cuts: Cuts = "private"
     guarantee: Guarantee | None = None
 
     @cached_property
@@ -272,8 +305,12 @@ class PaperRectanglesRelease(BoxRelease):
 
     @property
     def spent(self) -> Fraction:
-        """What a row costs: in the trees, and as much again in the cuts, as this kind always spends."""
-        return 2 * nodes_over_one_point([SegmentTree(edges.size) for edges in self.edges]) / self.scale
+        """What a row costs: in the trees, and as much again in private cuts, as this kind always spends."""
+        return (
+            (1 if self.cuts == "cells" else 2)
+            * nodes_over_one_point([SegmentTree(edges.size) for edges in self.edges])
+            / self.scale
+        )
 
     def answer(self, *terms: BoxTerm) -> Answer:
         """The signed sum of the covers; a node that is added and taken away cancels.
@@ -350,6 +387,8 @@ class PaperRectanglesRelease(BoxRelease):
     def story(self) -> str:
         """How finely the axes were cut, and how much of the tree was kept."""
         cuts = " x ".join(f"{edges.size:,}" for edges in self.edges)
+        if not self.trees.floor:
+            return f"The axes have {cuts} segments; all {self.trees.kept:,} nodes over them were counted."
         return (
             f"The axes were cut into {cuts} segments; {self.trees.kept:,} nodes were kept, those whose noisy "
             f"counts are at least {self.trees.floor:,}."
@@ -362,6 +401,9 @@ class PaperRectanglesRelease(BoxRelease):
         for axis, (edges, stage) in enumerate(zip(self.edges, self.trees.stages, strict=True)):
             kept = (edges, stage.owners, stage.nodes, stage.counts)
             series |= dict(zip(_names(axis), kept, strict=True))
+        # Files of version 0.1 have no word on these, and need none.
+        if self.cuts != "private" or not self.trees.pruned:
+            facts |= {"cuts": self.cuts, "pruned": self.trees.pruned}
         return Parts({**facts, "floor": self.trees.floor}, series)
 
     @classmethod
@@ -370,14 +412,28 @@ class PaperRectanglesRelease(BoxRelease):
         reader = PartsReader(parts)
         axes = read_axes(reader)
         names = [_names(axis) for axis in range(len(axes))]
-        reader.expect(facts=("axes", "scale", "floor"), series=sum(names, ()))
+        variant = ("cuts", "pruned") if "cuts" in parts.facts else ()
+        reader.expect(facts=("axes", "scale", "floor", *variant), series=sum(names, ()))
+        cuts, pruned = parts.facts.get("cuts", "private"), reader.flag("pruned") if variant else True
+        if cuts not in get_args(Cuts):
+            raise damaged("cuts", "must be one of those that there are")
         edges = tuple(_read_edges(reader, name[0], axis) for name, axis in zip(names, axes, strict=True))
         stages = []
         for (_, owners, nodes, noisy), cut in zip(names, edges, strict=True):
             tree, rows = SegmentTree(cut.size), [reader.row(name, np.int64) for name in (owners, nodes)]
             stages.append(Stage(tree, rows[0], rows[1], reader.noisy(noisy)))
-        trees = TreeOfTrees(tuple(stages), reader.integer("floor", low=1, high=LARGEST_NUMBER))
-        return cls(axes=axes, edges=edges, trees=trees, scale=reader.scale("scale"), guarantee=guarantee)
+        floor = reader.integer("floor", low=int(pruned), high=LARGEST_NUMBER)
+        trees = TreeOfTrees(tuple(stages), floor, pruned=pruned)
+        if cuts == "cells" and any(cut.size != axis.width for cut, axis in zip(edges, axes, strict=True)):
+            raise damaged("cuts", "must be private where segments have several cells")
+        return cls(
+            axes=axes,
+            edges=edges,
+            trees=trees,
+            scale=reader.scale("scale"),
+            cuts=cast(Cuts, cuts),
+            guarantee=guarantee,
+        )
 
     @cached_property
     def _variance(self) -> float:
@@ -404,10 +460,14 @@ class PaperRectanglesRelease(BoxRelease):
         return self._outside(lows, highs) + self._pruned(lows, highs)
 
     def _pruned(self, lows: Corners, highs: Corners) -> Floats:
-        """Of what the cover does not see: up to the floor in each node, and up to all rows in all of them."""
+        """Of what the cover does not see: up to the floor in each node, and up to all rows in all of them.
+
+        Noise, which each of these nodes had as well, may have hidden more.
+        """
         sums = self.trees.sums(*self.segments.touched(lows, highs))
         left = np.maximum(0.0, self.trees.total - sums.values)
-        return np.asarray(np.minimum(sums.missed * float(self.trees.floor), left) ** 2 / 3.0)
+        hidden = np.minimum(sums.missed * float(self.trees.floor), left) ** 2 / 3.0
+        return np.asarray(hidden + sums.missed * self._variance)
 
     def _outside(self, lows: Corners, highs: Corners) -> Floats:
         """Of what the cover has too much: up to what its cut slabs hold."""

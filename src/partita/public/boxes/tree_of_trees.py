@@ -183,10 +183,15 @@ class Stage:
         return self.find(self.owners, self.nodes >> 1)
 
     @cached_property
+    def held(self) -> Floats:
+        """The noisy counts that are positive; only in a tree that is not pruned are there others."""
+        return np.maximum(self.values, 0.0)
+
+    @cached_property
     def below(self) -> Floats:
-        """What the kept children of each node have together."""
+        """What the kept children of each node hold together."""
         inner = self.nodes > 1
-        return np.bincount(self.parents[inner], self.values[inner], self.nodes.size).astype(np.float64)
+        return np.bincount(self.parents[inner], self.held[inner], self.nodes.size).astype(np.float64)
 
     @cached_property
     def by_depth(self) -> list[Ints]:
@@ -194,8 +199,8 @@ class Stage:
         depths = np.frexp(self.nodes.astype(np.float64))[1]
         return [np.flatnonzero(depths == depth) for depth in range(1, self.tree.levels + 1)]
 
-    def check(self, *, owners: int) -> None:
-        """Raise InvalidRelease if this is not a pruned tree."""
+    def check(self, *, owners: int, positive: bool = True) -> None:
+        """Raise InvalidRelease if these are not trees, with positive counts where they were pruned."""
         if not self.owners.size == self.nodes.size == self.counts.size:
             raise damaged("nodes", "must have an owner and a count each")
         if bool((self.owners < 0).any()) or bool((self.owners >= owners).any()):
@@ -204,7 +209,7 @@ class Stage:
             raise damaged("nodes", "must be nodes of their trees in increasing order")
         if bool(((self.parents < 0) != (self.nodes == 1)).any()):
             raise damaged("nodes", "must hang together")
-        if bool((self.counts < 1).any()):
+        if positive and bool((self.counts < 1).any()):
             raise damaged("noisy", "must be positive, as all counts that are kept")
 
 
@@ -232,16 +237,21 @@ class CoverSums(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class TreeOfTrees:
-    """One stage for each dimension; every noisy count that is not in it lay below `floor`."""
+    """One stage for each dimension; every noisy count that is not in it lay below `floor`, which is zero if
+    none is missing. Trees that are not `pruned` lack nodes only where there was no room for all.
+    """
 
     stages: tuple[Stage, ...]
     floor: int
+    pruned: bool = True
 
     def __post_init__(self) -> None:
         owners = 1
         for stage in self.stages:
-            stage.check(owners=owners)
+            stage.check(owners=owners, positive=self.pruned)
             owners = stage.owners.size
+        if not self.floor and self.kept != count_all_nodes(self.trees):
+            raise damaged("floor", "must be positive if nodes are missing")
 
     @property
     def trees(self) -> tuple[SegmentTree, ...]:
@@ -297,7 +307,12 @@ def nodes_over_one_point(trees: Sequence[SegmentTree]) -> int:
 
 def count_all_nodes(trees: Sequence[SegmentTree]) -> int:
     """The number of nodes if none were pruned."""
-    return sum(accumulate((tree.nodes for tree in trees), mul))
+    return sum(count_nodes_by_stage(trees))
+
+
+def count_nodes_by_stage(trees: Sequence[SegmentTree]) -> list[int]:
+    """The number of nodes of each dimension if none were pruned."""
+    return [*accumulate((tree.nodes for tree in trees), mul)]
 
 
 def spread(firsts: Ints, behind: Ints) -> tuple[Ints, Ints]:
@@ -367,7 +382,7 @@ class _Parts(NamedTuple):
     @staticmethod
     def everything(trees: TreeOfTrees) -> _Parts:
         ends = np.array([[tree.size - 1 for tree in trees.trees]])
-        total = trees.stages[0].values[:1]
+        total = trees.stages[0].held[:1]
         return _Parts(np.zeros_like(ends), ends, total if total.size else np.zeros(1), np.ones(1, bool))
 
     def some(self, chosen: Bools) -> _Parts:
@@ -384,7 +399,10 @@ class _Parts(NamedTuple):
         held = np.where(stage.nodes > 1, 0.0, owned)
         for level in stage.by_depth[1:]:
             parents = stage.parents[level]
-            held[level] = held[parents] * stage.values[level] / stage.below[parents]
+            shared = np.maximum(
+                stage.below[parents], 1.0
+            )  # counts are whole, so a positive sum is at least 1
+            held[level] = held[parents] * stage.held[level] / shared
         masses = np.where(stage.below > 0, 0.0, held)  # nodes with kept children keep nothing
         return _Parts(firsts, lasts, masses, masses > 0)
 

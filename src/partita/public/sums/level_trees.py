@@ -20,7 +20,7 @@ from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.bounds import laplace_mix_reach, laplace_sum_reach, laplace_variance
-from partita.public.boxes.base import BoxTerm, check_terms
+from partita.public.boxes.base import BoxTerm, Region, check_terms
 from partita.public.sums.base import Covers, End, Ratio, SumAnswer, SumRelease, ValueLine
 from partita.public.sums.knots import (
     Hats,
@@ -800,6 +800,15 @@ class LevelTreesRelease(SumRelease):
             scale=reader.scale("scale"),
             guarantee=guarantee,
         )
+
+    def sum_in(self, region: Region, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> SumAnswer:
+        """The sum over the rows in a region of the keys, and in boxes that have no cell in common.
+
+        A part of the keys that the region cuts counts by its share inside; bounds allow for all of it and
+        for nothing.
+        """
+        question = self.cut.weigh(check_terms(terms, self.keys), density, region)
+        return LevelEstimate(self.trees, question).sum
 
     def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> LevelEstimate:
         return LevelEstimate(self.trees, self.cut.weigh(check_terms(terms, self.keys), density))

@@ -18,6 +18,7 @@ from partita.numbers import freeze
 from partita.public.axis.base import Hierarchy
 from partita.public.base import damaged
 from partita.public.bounds import spread_ranges
+from partita.public.boxes.base import Region
 from partita.public.boxes.plan import Corners, SignedBox, volumes
 
 MOST_PARTS: Final = 2**12  # the most parts of a cut: more are finer, and need more time for least squares
@@ -108,14 +109,21 @@ class KeyTree:
             node = np.where(axis == LEAF, node, np.where(behind, second[node], node + 1))
         return np.asarray(number[node])
 
-    def weigh(self, boxes: Sequence[SignedBox], density: KeyCounts | None = None) -> PartWeights:
+    def weigh(
+        self, boxes: Sequence[SignedBox], density: KeyCounts | None = None, region: Region | None = None
+    ) -> PartWeights:
         """The weights of a signed sum of boxes: a part that is cut counts by the share of it inside.
 
-        The share is that of the released counts if there are any, otherwise that of the cells.
+        The share is that of the released counts if there are any, otherwise that of the cells. With a region
+        only what lies in it counts: of a part that it cuts the share of the cells.
         """
         mean, least, most = np.zeros((3, self.parts))
         for low, high, sign in boxes:
             shares = self._shares(low, high, density)
+            if region is not None:
+                some = np.flatnonzero(shares)
+                lows, highs = self._within(low, high)
+                shares[some] *= region.shares(lows[some], highs[some])
             inside, touched = (shares >= 1.0) * float(sign), (shares > 0.0) * float(sign)
             mean += sign * shares
             least += np.minimum(inside, touched)
@@ -125,8 +133,7 @@ class KeyTree:
     def _shares(self, low: tuple[int, ...], high: tuple[int, ...], density: KeyCounts | None) -> Floats:
         if not self.axes:
             return np.ones(self.parts)
-        lows = np.maximum(self.lows, np.array(low, np.uint64))
-        highs = np.minimum(self.highs, np.array(high, np.uint64))
+        lows, highs = self._within(low, high)
         touched = (lows <= highs).all(axis=1)
         whole = touched & (lows == self.lows).all(axis=1) & (highs == self.highs).all(axis=1)
         shares = whole.astype(np.float64)
@@ -134,6 +141,12 @@ class KeyTree:
         if cut.size:
             shares[cut] = self._inner_shares(cut, lows[cut], highs[cut], density)
         return np.asarray(shares)
+
+    def _within(self, low: tuple[int, ...], high: tuple[int, ...]) -> tuple[Corners, Corners]:
+        """The part of each part that lies in a box; corners in the wrong order if none does."""
+        return np.maximum(self.lows, np.array(low, np.uint64)), np.minimum(
+            self.highs, np.array(high, np.uint64)
+        )
 
     def _inner_shares(self, parts: Ints, lows: Corners, highs: Corners, density: KeyCounts | None) -> Floats:
         """The share of each part that a box inside it holds: more than nothing, and less than all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, final
+from typing import NoReturn, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from partita.answer import Answer
 from partita.arrays import Floats
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
-from partita.errors import check, check_release
+from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import Guarantee, rows_changed
 from partita.public.base import view_card
 from partita.public.boxes.plan import Corners
+from partita.public.boxes.regions import PublicRegion
 from partita.public.conditions import Where
 from partita.public.results import AnyView
 from partita.public.sums.base import Ratio, SumAnswer
@@ -23,7 +24,7 @@ from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.sums.level_trees import LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease
 from partita.public.sums.totals import KnotTotalRelease
-from partita.public.views import BoxView, View, find_boxes, find_view
+from partita.public.views import BoxView, View, find_boxes, find_view, keep_ordinary
 
 
 @final
@@ -83,6 +84,14 @@ def _count_ranges(view: View, axis: Axis, lows: Corners, highs: Corners) -> Floa
 
 Sums: TypeAlias = LevelTreesRelease | LogTreeRelease | KnotTotalRelease | GroupMeansRelease
 Found = TypeVar("Found")
+
+
+def refuse_region(column: str, columns: Sequence[str]) -> NoReturn:
+    """Say what to publish for the sum of a column over a shape of some columns."""
+    by = ", ".join(map(repr, columns))
+    rule = f"must be about columns by which {column!r} was summed together"
+    fix = f"publish with by=[{by}], sums=[{column!r}]"
+    raise InvalidParameter("region", rule, given=by, fix=fix)
 
 
 def sum_name(column: str, keys: Sequence[str]) -> str:
@@ -190,6 +199,17 @@ class SumView:
         rule, fix = "must be summed, and only its means were released", "publish its sums"
         check(self.sums.statistic != "means", "column", rule, given=self.column, fix=fix)
         return self._ask(self.sums.sum, asked)
+
+    def sum_in(self, shape: PublicRegion, asked: Where) -> SumAnswer:
+        """The sum of the column over the rows in a public shape, and in the cells asked for.
+
+        Special cells of the columns of the shape lie outside of it.
+        """
+        if not (isinstance(self.sums, LevelTreesRelease) and set(shape.columns) <= set(self.keys)):
+            refuse_region(self.column, shape.columns)
+        keys = {key: self.declared[key] for key in self.keys}
+        boxes = [*keep_ordinary(keys, shape.columns, find_boxes(keys, asked))]
+        return self.sums.sum_in(shape.bound(self.keys, self.domains), boxes, self.beside)
 
     def mean(self, asked: Where) -> Ratio:
         """The mean of the column over the rows that have the keys asked for."""

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, final, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class Piece(NamedTuple):
 class Decomposition(ABC):
     """Whole values 0, ..., top as masses on knots: v = sum over knots of knot mass / unit."""
 
+    top: int
+    """The largest value."""
+
     knots: tuple[int, ...]
     """Whole numbers, increasing; the last is at least half of the top."""
 
@@ -47,8 +50,15 @@ class Decomposition(ABC):
     most: int
     """The largest mass of a row in all."""
 
+    moved: int
+    """The largest mass of a row, weighed by the weights of knots over their `largest_sum`."""
+
     rounding: float = 0.0
     """By how much at most a value differs from the sum of its masses times knots."""
+
+    @abstractmethod
+    def largest_sum(self, weights: Sequence[int]) -> int:
+        """The largest sum of masses times weights of knots, none of them negative, over `moved`."""
 
     @abstractmethod
     def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
@@ -75,13 +85,16 @@ def spread_masses(
 class Binary(Decomposition):
     """Knots 1, 2, 4, ...: a value becomes one tuple for each of its binary digits, 2560 becomes 2048 and 512.
 
-    This is the decomposition of the slides. A row has up to as many tuples as `top` has digits.
+    This is the decomposition of the slides. A row has up to as many tuples as a value up to `top` has ones,
+    but they add up to the value: a sum over its largest value moves by one row. `by_tuple` grades queries
+    by the largest weight of one tuple, as files of version 0.1 do.
 
-    >>> Binary(2560).knots[-2:], Binary(2560).most
-    ((1024, 2048), 12)
+    >>> Binary(2560).knots[-2:], Binary(2560).most, Binary(2560).largest_sum(Binary(2560).knots)
+    ((1024, 2048), 11, 2560)
     """
 
     top: int
+    by_tuple: bool = False
     unit = 1
 
     @cached_property
@@ -90,8 +103,28 @@ class Binary(Decomposition):
 
     @cached_property
     def most(self) -> int:
-        """A row of all ones has a tuple for every digit."""
-        return len(self.knots)
+        """The largest number of ones of a value; by tuples, the number of digits."""
+        return len(self.knots) if self.by_tuple else self.largest_sum([1] * len(self.knots))
+
+    @cached_property
+    def moved(self) -> int:
+        """One row; by tuples, all of them at the largest weight."""
+        return self.most if self.by_tuple else 1
+
+    def largest_sum(self, weights: Sequence[int]) -> int:
+        """The largest sum of the weights of the ones of a value up to the top.
+
+        It is that of the top, or of a value that has the digits of the top above some one of it, a zero in
+        its place, and ones below it.
+        """
+        if self.by_tuple:
+            return max(weights)
+        best = below = 0  # the largest sum of digits up to here that are no more than those of the top; any
+        for digit, weight in enumerate(weights):
+            if self.top >> digit & 1:
+                best = max(best + weight, below)
+            below += weight
+        return best
 
     def pieces(self, values: NDArray[Any]) -> Iterator[Piece]:
         for digit in range(len(self.knots)):
@@ -182,6 +215,15 @@ class Hat(Decomposition):
     def most(self) -> int:
         """Exactly this, for every value."""
         return self._hats.unit
+
+    @cached_property
+    def moved(self) -> int:
+        """All of it: the masses of a row add up to it."""
+        return self._hats.unit
+
+    def largest_sum(self, weights: Sequence[int]) -> int:
+        """The largest weight, which a row between two knots has in part."""
+        return max(weights)
 
     @cached_property
     def rounding(self) -> float:
@@ -312,11 +354,23 @@ class Space(ABC):
     most: int
     """The largest mass of a row in all."""
 
+    moved: int
+    """By how much mass at most a row moves the answer to a graded query."""
+
     rounding: float = 0.0
     """By how much at most the masses of a row are off, as a share of the last threshold."""
 
     tops: tuple[int, ...]
     """Thresholds 0 < ... in units of the weights; nothing lies above the last."""
+
+    largest: tuple[int, ...]
+    """The largest weights up to each threshold: the thresholds, but for the last one."""
+
+    worth: Floats
+    """What a unit of weight is worth for each query."""
+
+    counted: Floats
+    """What a graded count of one is worth in mass over its unit, for every threshold but the last."""
 
     knots: tuple[int, ...] | None = None
     """The thresholds along the last axis, if it is one of thresholds."""
@@ -356,7 +410,7 @@ class PlainSpace(Space):
     """The cells of the universe themselves: a row has mass 1 in its cell."""
 
     operator: Structured
-    unit = most = 1
+    unit = most = moved = 1
 
     @cached_property
     def number(self) -> int:
@@ -373,6 +427,20 @@ class PlainSpace(Space):
     @cached_property
     def tops(self) -> tuple[int, ...]:
         return octave_tops(self.operator.highest)
+
+    @cached_property
+    def largest(self) -> tuple[int, ...]:
+        return self.tops
+
+    @cached_property
+    def worth(self) -> Floats:
+        """The same for all queries."""
+        return np.full(len(self.operator), 1.0 / self.granularity)
+
+    @cached_property
+    def counted(self) -> Floats:
+        """A row."""
+        return np.ones(len(self.tops) - 1)
 
     @cached_property
     def whole(self) -> GradedQueries:
@@ -427,6 +495,10 @@ class DecomposedSpace(Space):
         return self.decomposition.most
 
     @cached_property
+    def moved(self) -> int:
+        return self.decomposition.moved
+
+    @cached_property
     def rounding(self) -> float:
         return self.decomposition.rounding / self.tops[-1]
 
@@ -440,31 +512,53 @@ class DecomposedSpace(Space):
         return (0, *(knot for knot in self.knots if knot))
 
     @cached_property
+    def largest(self) -> tuple[int, ...]:
+        """Binary digits of values above the last knot end with it."""
+        return (*self.tops[:-1], max(self.tops[-1], self.decomposition.top))
+
+    @cached_property
+    def worth(self) -> Floats:
+        """The largest weight of the classes."""
+        return np.asarray(self.classes.tops.astype(np.float64) / self._grains)
+
+    @cached_property
+    def counted(self) -> Floats:
+        """The largest mass of a row above the threshold, over what it moves."""
+        return np.array([float(self.decomposition.largest_sum(row)) for row in self._above])
+
+    @cached_property
     def whole(self) -> GradedQueries:
-        """Values over the last knot."""
+        """Values over the largest sum of a row."""
         return self.cut(self.tops[-1])
 
     def cut(self, top: int) -> GradedQueries:
-        """min(value, top) / top, linear in the masses if the threshold is a knot."""
-        return self._along([self._cut(top)], [top])
+        """min(value, top) over the largest of a row, linear in the masses if the threshold is a knot."""
+        return self._along([self._cut(top)])
 
     @cached_property
     def joint(self) -> GradedQueries:
         """For each query all counts, then all cut values."""
-        counts = [[int(knot > top) for knot in self.knots] for top in self.tops[:-1]]
-        cut = [self._cut(top) for top in self.tops[1:]]
-        return self._along([*counts, *cut], [1] * len(counts) + list(self.tops[1:]))
+        return self._along([*self._above, *(self._cut(top) for top in self.tops[1:])])
 
     def levels(self, answers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Two tables side by side."""
         counts, cut = np.moveaxis(answers.reshape(len(self.classes), 2, -1), 0, -1)
         return counts, cut
 
+    @property
+    def _above(self) -> list[list[int]]:
+        return [[int(knot > top) for knot in self.knots] for top in self.tops[:-1]]
+
     def _cut(self, top: int) -> list[int]:
         return [min(knot, top) for knot in self.knots]
 
-    def _along(self, rows: Sequence[Sequence[int]], grades: Sequence[int]) -> GradedQueries:
-        """Every query of the classes with every row of weights of the knots."""
+    @property
+    def _grains(self) -> int:
+        return self.classes.granularity * self.granularity
+
+    def _along(self, rows: Sequence[Sequence[int]]) -> GradedQueries:
+        """Every query of the classes with every row of weights of the knots, over its `largest_sum`."""
+        grades = [self.decomposition.largest_sum(row) for row in rows]
         width = len(self.knots)
         queries, spots = np.indices((len(rows), width)).reshape(2, -1)
         weights = np.array(rows, object).reshape(-1)
@@ -477,6 +571,9 @@ class DecomposedSpace(Space):
 
 
 Method: TypeAlias = Literal["auto", "none", "hat", "binary"]
+
+StoredMethod: TypeAlias = Literal["auto", "none", "hat", "binary-rows", "binary"]
+"""The same in files, where "binary" is that of version 0.1: graded by tuples, not by rows."""
 
 _LARGEST_VALUE: Final = 1 << 63  # larger values have no octave in 64 bits
 
@@ -529,7 +626,17 @@ def check_method(method: Method) -> Method:
     return check_choice(method, "decomposition", get_args(Method))
 
 
-def build_space(operator: Structured, method: Method) -> Space:
+def stored_method(method: Method) -> StoredMethod:
+    """The name of a method in files."""
+    return "binary-rows" if method == "binary" else method
+
+
+def check_stored_method(method: object) -> StoredMethod:
+    """One of the names that files have."""
+    return check_choice(cast(StoredMethod, method), "decomposition", get_args(StoredMethod))
+
+
+def build_space(operator: Structured, method: StoredMethod) -> Space:
     """The cells that the method asks for: classes by knots, or the universe itself.
 
     "auto" is "hat" for queries that are a product of classes and one value, else "none".
@@ -538,12 +645,17 @@ def build_space(operator: Structured, method: Method) -> Space:
         return PlainSpace(operator)
     decomposed = ClassesAndValue.of(operator)
     if decomposed is not None:
-        value, method_class = decomposed.value, Binary if method == "binary" else Hat
-        return DecomposedSpace(decomposed.classes, method_class(value.highest), value.granularity)
+        value = decomposed.value
+        return DecomposedSpace(decomposed.classes, _decompose(value.highest, method), value.granularity)
     rule = "must be of queries that are a product of classes and one value of at most 2^63"
     fix = 'pass "none", or ask for example ranges("age") * value("income")'
-    check(method == "auto", "decomposition", rule, given=method, fix=fix)
+    given = "binary" if method == "binary-rows" else method
+    check(method == "auto", "decomposition", rule, given=given, fix=fix)
     return PlainSpace(operator)
+
+
+def _decompose(top: int, method: StoredMethod) -> Decomposition:
+    return Binary(top, by_tuple=method == "binary") if method.startswith("binary") else Hat(top)
 
 
 def _free(factor: Factor) -> bool:

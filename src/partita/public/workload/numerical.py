@@ -28,10 +28,10 @@ from partita.public.workload.decomposition import (
     FINEST,
     STEADY,
     GradedQueries,
-    Method,
     Space,
+    StoredMethod,
     build_space,
-    check_method,
+    check_stored_method,
     choose_grid,
     choose_octaves,
     choose_shared_top,
@@ -61,7 +61,7 @@ class NumericalRelease(WorkloadRelease, ABC):
     above the threshold, up to the largest weight of the universe.
     """
 
-    decomposition: Method
+    decomposition: StoredMethod
     weighed: Measurements
 
     @cached_property
@@ -122,7 +122,8 @@ class NumericalRelease(WorkloadRelease, ABC):
         before = self._spent_before(self.guarantee)
         left = self.guarantee.epsilon - before
         rest: dict[str, Any] = {"epsilon": left} if left > 0 else {"delta": Fraction(0)}
-        return before + compute_cost(self.weighed, replace(self.guarantee, **rest), row=self.space.most)
+        promise, space = replace(self.guarantee, **rest), self.space
+        return before + compute_cost(self.weighed, promise, row=space.most, moved=space.moved)
 
     def _spent_before(self, guarantee: Guarantee) -> Fraction:
         """The epsilon of what was released before the weights."""
@@ -153,7 +154,7 @@ class NumericalReader:
     parts: PartsReader
     queries: Queries
     universe: Universe
-    decomposition: Method
+    decomposition: StoredMethod
     space: Space
 
     @staticmethod
@@ -172,7 +173,7 @@ class NumericalReader:
         )
         operator = numerical_operator(queries, universe)
         try:
-            checked = check_method(cast(Method, method))
+            checked = check_stored_method(method)
             space = build_space(operator, checked)
         except InvalidParameter:
             raise damaged("decomposition", "must fit the queries") from None
@@ -231,7 +232,7 @@ class GlobalTruncationRelease(NumericalRelease):
 
     @cached_property
     def factors(self) -> Floats:
-        """The threshold, the same for all queries of classes."""
+        """The largest sum below the threshold that a row has, the same for all queries of classes."""
         return grade_factors(self.space.cut(self.top))
 
     def hidden(self, beta: float) -> Floats:
@@ -240,8 +241,8 @@ class GlobalTruncationRelease(NumericalRelease):
         first = tops.index(self.top) + 1
         reach = largest_reach(self.octave_scale, max(1, len(tops) - first), beta)
         rows = np.maximum(0.0, self.octaves[first:].astype(np.float64) + reach)
-        beyond = np.array([top / self.top - 1.0 for top in tops[first:]])
-        return np.asarray(float(rows @ beyond) * self.factors)
+        beyond = np.array([float(top - self.top) for top in self.space.largest[first:]])
+        return np.asarray(float(rows @ beyond) * self.space.worth)
 
     @property
     def story(self) -> str:
@@ -323,9 +324,10 @@ class InstanceTruncationRelease(NumericalRelease):
 
     def hidden(self, beta: float) -> Floats:
         """What the rows that may lie above the threshold may have beyond it."""
-        reach = self.space.levels(self.weighed.bounds(beta))[0]
-        rows = np.vstack([np.maximum(0.0, self._above + reach), np.zeros((1, len(self)))])
-        return np.asarray(_at(rows, self.chosen) * (self._worth[-1] - self.factors))
+        reach, tops = self.space.levels(self.weighed.bounds(beta))[0], np.array(self.space.tops, np.float64)
+        above = np.maximum(0.0, self._above + reach) * self.space.counted[:, np.newaxis]
+        rows = np.vstack([above, np.zeros((1, len(self)))])
+        return np.asarray(_at(rows, self.chosen) * (tops[-1] - tops[self.chosen]) * self.space.worth)
 
     @property
     def story(self) -> str:

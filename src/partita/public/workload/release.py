@@ -40,24 +40,27 @@ class Change:
     """Neighbours differ by what one unit adds, at most `mass` spread over cells, on one side or on both.
 
     On one side (add-remove) it is present in one of them only; on both sides (change-one) it is there
-    twice, with other values, so that one answer changes by the spread of weights at most.
+    twice, with other values, so that one answer changes by the spread of weights at most. `moved` is the
+    largest mass that counts in one answer, if weights are such that less than all of it does.
 
     >>> Change.of("change-one", contributions=3)
-    Change(mass=3, sides=2)
+    Change(mass=3, sides=2, moved=3)
     """
 
     mass: int
     sides: int = 1
+    moved: int = 0
 
     def __post_init__(self) -> None:
         mass, sides = integer(self.mass, "mass", low=1), integer(self.sides, "sides", low=1, high=2)
-        freeze(self, mass=mass, sides=sides)
+        moved = integer(self.moved, "moved", low=0) or mass
+        freeze(self, mass=mass, sides=sides, moved=moved)
 
     @staticmethod
-    def of(neighbors: Neighbors, *, contributions: int = 1, row: int = 1) -> Change:
-        """What neighbours differ by if a row has a mass of `row`."""
+    def of(neighbors: Neighbors, *, contributions: int = 1, row: int = 1, moved: int = 0) -> Change:
+        """What neighbours differ by if a row has a mass of `row`, of which `moved` counts in one answer."""
         rows_changed(neighbors, contributions)
-        return Change(contributions * row, 2 if neighbors == CHANGE_ONE else 1)
+        return Change(contributions * row, 2 if neighbors == CHANGE_ONE else 1, contributions * moved)
 
     @property
     def of_total(self) -> int:
@@ -72,7 +75,12 @@ class Change:
     def of_answer(self, operator: Operator) -> int:
         """The largest change of any one answer, in units of the operator times those of mass; at least 1."""
         low, high = min(operator.lowest, 0), max(operator.highest, 0)
-        return max(1, self.mass * (max(high, -low) if self.sides == 1 else high - low))
+        return max(1, self.moved * (max(high, -low) if self.sides == 1 else high - low))
+
+    @property
+    def of_sums(self) -> int:
+        """The largest change of answers with weights between -1 and 1."""
+        return self.moved * self.sides
 
 
 @final

@@ -36,7 +36,7 @@ from partita.public.workload.release import Change, WorkloadRelease
 MOST_ROUNDS: Final = 200
 """The largest number of rounds that is chosen; users may ask for more."""
 
-_LIMIT: Final = 2**16  # rounds that users may ask for, and that a file may hold
+MOST_ROUNDS_ASKED: Final = 2**16  # that users may ask for, and that a file may hold
 _TOTAL: Final = Fraction(1, 20)  # share of the total: only the rounds and bins depend on it
 _WARM: Final = Fraction(3, 10)  # share of sums along axes: a better first guess for noisier rounds
 _LEFT_OVER: Final = 1.5
@@ -59,6 +59,7 @@ class WeightsBudget:
     """Epsilon and delta between neighbours, the number of rounds if it is given, and the first guess's share.
 
     With delta, losses are added up as zero-concentrated ones, or as pure ones where that allows more.
+    `counted` says that the total is measured; if not, it is public, and all is left to the rounds.
 
     >>> WeightsBudget(epsilon=1).rates(13, 2).answer
     Fraction(1, 40)
@@ -68,6 +69,7 @@ class WeightsBudget:
     delta: Exact = parameter(default=Fraction(0))
     rounds: int | None = None
     warm: Exact = parameter(default=_WARM)
+    counted: bool = True
 
     def __post_init__(self) -> None:
         rounds = self.rounds
@@ -75,13 +77,15 @@ class WeightsBudget:
             self,
             epsilon=positive_epsilon(self.epsilon),
             delta=rational(self.delta, "delta"),
-            rounds=None if rounds is None else integer(rounds, "rounds", low=1, high=_LIMIT),
+            rounds=None if rounds is None else integer(rounds, "rounds", low=1, high=MOST_ROUNDS_ASKED),
             warm=_share(self.warm),
         )
 
     @property
     def total(self) -> Fraction:
         """The epsilon of the total, which is released before the number of rounds is chosen."""
+        if not self.counted:
+            return Fraction(0)
         return measurement_rate(self._rho * _TOTAL) if self.delta else self.epsilon * _TOTAL
 
     def rates(self, rounds: int, marginals: int) -> Rates:
@@ -110,7 +114,9 @@ class WeightsBudget:
         return _LEFT_OVER * max(rows, 1.0) / rounds**2 + reach / self._loudness(rounds, marginals)
 
     def _most_rounds(self, queries: int) -> int:
-        return max(1, min(queries, MOST_ROUNDS)) if self.rounds is None else self.rounds
+        if self.rounds is not None:
+            return self.rounds
+        return max(1, min(queries, MOST_ROUNDS)) if self.counted else MOST_ROUNDS_ASKED
 
     def _loudness(self, rounds: int, marginals: int) -> float:
         """One over the noise of a selection and an answer together, in about the units of a row."""
@@ -130,7 +136,7 @@ class WeightsBudget:
     def _concentrated(self, rounds: int, marginals: int) -> Rates:
         rho = self._rho
         warm = rho * self.warm if marginals else Fraction(0)
-        half = (rho - rho * _TOTAL - warm) / 2
+        half = (rho - (rho * _TOTAL if self.counted else 0) - warm) / 2
         marginal = measurement_rate(warm, marginals) if warm else Fraction(0)
         selection, answer = selection_rate(half, rounds), measurement_rate(half, rounds)
         return Rates(self.total, marginal, selection, answer, "zCDP")
@@ -324,7 +330,7 @@ def query_block(
     times, sums = np.zeros(len(operator)), np.zeros(len(operator))
     np.add.at(times, np.asarray(indices, np.int64), 1.0)
     np.add.at(sums, np.asarray(indices, np.int64), np.asarray(values, np.float64))
-    largest = float(_largest(operator))
+    largest = float(largest_weight(operator))
     return NoisySums(
         sums=lambda x: operator.answers(x) / largest,
         spread=lambda y: operator.combine(y / largest),
@@ -356,7 +362,6 @@ class Scales:
     answer: Fraction
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measurements:
     """The noisy total, noisy sums along axes, and rounds: a query that was chosen and its noisy answer.
@@ -415,7 +420,7 @@ class Measurements:
         if not self.indices.size:
             return along
         # One grain of an answer, in rows times weight over the largest weight.
-        grain = self._answer * self.operator.granularity / _largest(self.operator)
+        grain = self._answer * self.operator.granularity / largest_weight(self.operator)
         values = (self.noisy.astype(np.float64) * grain).tolist()
         variance = laplace_variance(self.scales.answer) * grain**2
         return [*along, query_block(self.operator, self.indices.tolist(), values, variance)]
@@ -492,6 +497,10 @@ class Measurements:
         squares = total**2 + axes * marginal**2 + rounds * (selection**2 / 4 + noise**2)
         return pure, squares / 2
 
+    def parts(self) -> Parts:
+        """Everything that was measured, and its noise."""
+        return format_measurements(self)
+
     @cached_property
     def _previous(self) -> Measurements:
         """The measurements when the last query was chosen."""
@@ -518,7 +527,8 @@ def count_grains(change: int, grain: int) -> int:
     return -(-change // grain)
 
 
-def _largest(operator: Operator) -> int:
+def largest_weight(operator: Operator) -> int:
+    """The largest absolute weight of any query, in units; at least one."""
     return max(abs(operator.lowest), abs(operator.highest), 1)
 
 
@@ -557,8 +567,8 @@ def read_measurements(reader: PartsReader, operator: Operator, unit: int) -> Mea
     """The measurements that were written about these queries; anything else is an `InvalidRelease`."""
     margins = _margins(reader, operator)
     indices = reader.row("indices", np.int64)
-    if not 1 <= indices.size <= _LIMIT:
-        raise damaged("indices", f"must be of 1 to {_LIMIT} rounds")
+    if not 1 <= indices.size <= MOST_ROUNDS_ASKED:
+        raise damaged("indices", f"must be of 1 to {MOST_ROUNDS_ASKED} rounds")
     return Measurements(
         operator=operator,
         unit=unit,
@@ -648,27 +658,35 @@ class WeightsRelease(WorkloadRelease):
         return replace(self, weighed=replace(self.weighed, arrays=arrays))
 
     def parts(self) -> Parts:
-        return format_measurements(self.weighed)
+        return self.weighed.parts()
 
     @classmethod
     def from_parts(
         cls, parts: Parts, guarantee: Guarantee | None, queries: Queries, universe: Universe
     ) -> Self:
-        reader = PartsReader(parts)
-        reader.expect(facts=MEASUREMENT_FACTS, series=MEASUREMENT_SERIES)
-        weighed = read_measurements(reader, queries.over(universe), unit=1)
+        operator = queries.over(universe)
+        if "rows" in parts.facts:
+            from partita.public.workload.printed_weights import PrintedMeasurements
+
+            weighed: Measurements = PrintedMeasurements.read(parts, operator, guarantee)
+        else:
+            reader = PartsReader(parts)
+            reader.expect(facts=MEASUREMENT_FACTS, series=MEASUREMENT_SERIES)
+            weighed = read_measurements(reader, operator, unit=1)
         return cls(queries=queries, universe=universe, guarantee=guarantee, weighed=weighed)
 
 
-def compute_cost(weighed: Measurements, guarantee: Guarantee | None, *, row: int = 1) -> Fraction:
+def compute_cost(
+    weighed: Measurements, guarantee: Guarantee | None, *, row: int = 1, moved: int = 0
+) -> Fraction:
     """The epsilon that measurements cost between the neighbours of a guarantee, at its delta.
 
-    A row has a mass of at most `row`. Zero-concentrated losses are converted at the guarantee's delta: if
-    they fit, they cost no more than it promises.
+    A row has a mass of at most `row`, of which `moved` counts in one answer, or all. Zero-concentrated losses
+    are converted at the guarantee's delta: if they fit, they cost no more than it promises.
     """
     if guarantee is None:
         return Fraction(0)
-    change = Change.of(guarantee.neighbors, contributions=guarantee.contributions, row=row)
+    change = Change.of(guarantee.neighbors, contributions=guarantee.contributions, row=row, moved=moved)
     pure, rho = weighed.losses(change)
     if 0 < guarantee.delta < 1 and rho <= zcdp_budget(guarantee.epsilon, guarantee.delta):
         return min(pure, guarantee.epsilon)

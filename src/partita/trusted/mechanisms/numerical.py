@@ -41,6 +41,7 @@ from partita.public.workload.decomposition import (
     grade_factors,
     octave_tops,
     spread_masses,
+    stored_method,
 )
 from partita.public.workload.numerical import (
     MOST_CELLS,
@@ -116,12 +117,13 @@ class WeightsMechanism(NumericalMechanism, ABC):
     @cached_property
     def space(self) -> Space:
         """The cells that are weighed."""
-        return build_space(self.operator, self.decomposition)
+        return build_space(self.operator, stored_method(self.decomposition))
 
     @property
     def change(self) -> Change:
         """By how much neighbours differ, in mass."""
-        return Change.of(self.neighbors, contributions=self.contributions, row=self.space.most)
+        space = self.space
+        return Change.of(self.neighbors, contributions=self.contributions, row=space.most, moved=space.moved)
 
     @cached_property
     def decomposed(self) -> ClassesAndValue | None:
@@ -147,11 +149,11 @@ class WeightsMechanism(NumericalMechanism, ABC):
 
     def _release_facts(self, session: Noise) -> dict[str, Any]:
         """The decomposition, too."""
-        return {**super()._release_facts(session), "decomposition": self.decomposition}
+        return {**super()._release_facts(session), "decomposition": stored_method(self.decomposition)}
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error if rows reach the largest weight of the universe; measured."""
-        reach = self.change.of_cells / self.space.unit
+        reach = self.change.of_sums / self.space.unit
         cost = self.budget.cost(rows, self._rounds(rows), self._axes, reach)
         return cost * float(np.sqrt(np.mean(grade_factors(self.space.whole) ** 2)))
 
@@ -171,7 +173,7 @@ class WeightsMechanism(NumericalMechanism, ABC):
         )
 
     def _rounds(self, rows: int) -> int:
-        reach = self.change.of_cells / self.space.unit
+        reach = self.change.of_sums / self.space.unit
         return self.budget.rounds_for(rows, len(self.widest), self._axes, reach)
 
     @property
@@ -514,7 +516,8 @@ class GlobalTruncation(WeightsMechanism):
     """Publish once; the sum of every query, cut at about the largest weight of any query at any row.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
-    Error:     ~O(sqrt(n) Delta(D)), where Delta(D) is the largest weight of any query at any row.
+    Error:     ~O(sqrt(n) Delta(D)) if delta > 0, ~O(n^(2/3) Delta(D)) pure, up to logarithms and epsilon,
+               where Delta(D) is the largest weight of any query at any row.
     Proof:     docs/proofs/global_truncation.md (the threshold from noisy octaves)
     """
 
@@ -589,7 +592,8 @@ class InstanceTruncation(WeightsMechanism):
     """Publish once; the sum of every query, each cut at about its own largest weight among the rows.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
-    Error:     ~O(sqrt(n) Delta_w(D)), where Delta_w(D) is the largest weight of w at any row.
+    Error:     ~O(sqrt(n) Delta_w(D)) if delta > 0, ~O(n^(2/3) Delta_w(D)) pure, up to logarithms and epsilon,
+               where Delta_w(D) is the largest weight of w at any row.
     Proof:     docs/proofs/instance_truncation.md (C(Q) and L(Q) in one run, thresholds by post-processing)
 
     `rule` says how thresholds are read off the release: "steady" weighs what a larger threshold adds against
@@ -622,7 +626,8 @@ class Normalization(WeightsMechanism):
     """Publish once; the sum of every query, answered over its largest weight and scaled back.
 
     Guarantee: epsilon-DP, pure, or (epsilon, delta)-DP; ADD_REMOVE or CHANGE_ONE.  [HLM12; KDD22]
-    Error:     ~O(sqrt(n) Delta_w), where Delta_w is the largest weight of w in the universe.
+    Error:     ~O(sqrt(n) Delta_w) if delta > 0, ~O(n^(2/3) Delta_w) pure, up to logarithms and epsilon, where
+               Delta_w is the largest weight of w in the universe.
     Proof:     docs/proofs/normalization.md (exact sums, graded by public numbers)
     """
 

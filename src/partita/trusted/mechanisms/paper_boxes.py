@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Final, NamedTuple, final
+from typing import Any, ClassVar, Final, Literal, NamedTuple, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,27 @@ from numpy.typing import NDArray
 from partita.arrays import Bools, Ints, UInts
 from partita.errors import check
 from partita.guarantee import Guarantee
-from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter, rational
+from partita.numbers import (
+    Converted,
+    Exact,
+    check_choice,
+    check_probability,
+    freeze,
+    frozen,
+    integer,
+    parameter,
+    rational,
+)
 from partita.public.axis.tree_solver import MOST_NODES
-from partita.public.boxes.paper import ErrorForecast, PaperRectanglesRelease
-from partita.public.boxes.tree_of_trees import SegmentTree, Stage, TreeOfTrees, nodes_over_one_point, spread
+from partita.public.boxes.paper import Cuts, ErrorForecast, PaperRectanglesRelease, tree_bounds
+from partita.public.boxes.tree_of_trees import (
+    SegmentTree,
+    Stage,
+    TreeOfTrees,
+    count_nodes_by_stage,
+    nodes_over_one_point,
+    spread,
+)
 from partita.trusted.mechanisms.base import PartNoise, check_scale
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.partition import Partition
@@ -27,6 +44,12 @@ from partita.trusted.secret import Descent, PointCounts
 
 _MOST_LEVELS: Final = 31
 _LARGEST_THRESHOLD: Final = 2**20
+_LOWEST_THRESHOLD: Final = 1
+"""The default: what was pruned is the largest part of bound and error, and falls with the threshold.
+Measured: errors at 1 were 0.1 to 0.5 of those at "paper", and lower than at 1.5, 2, 3 and 5
+(docs/proofs/paper_rectangles.md, "The threshold"). Below 1, trees of empty nodes may grow.
+"""
+_MOST_CELLS: Final = 2**20  # along an axis that is not cut: a release holds an edge for each
 
 
 @final
@@ -35,14 +58,18 @@ class PaperRectangles(BoxMechanism):
     """A private partition of every axis, counted by a tree of trees as in the paper: every box.
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DNRR15, Thm 3.3]
-    Error:     O((c^2 log size + c (2 log n)^(1.5c+1) log 1/beta) / epsilon) on c axes, all boxes at once,
-               for sets; each release bounds its own, `error(beta)`.
+    Error:     for sets on c axes and all boxes at once
+               O((c^2 log size + c (2 log n)^(1.5c+1) log 1/beta) / epsilon) with `pruned=False`;
+               pruned, the second term is O((2 log n)^(2c) c log(n/beta) / epsilon).
+               `bound(beta, rows=n)` is a number before the data, `error(beta)` one of the release.
     Proof:     docs/proofs/paper_rectangles.md (integer noise, exact number of nodes, pruning)
 
     Faithful to the paper on purpose: half of epsilon on a partition of each axis with its threshold, half
     on the tree of trees, minimal covers. A node whose noisy count is below `threshold` times the noise
-    scale counts as empty, and its children are not counted; None is ln(2m_1 ... 2m_c / beta), m_a segments on
-    axis a, which drops nodes without rows (Remark 3.4).
+    scale counts as empty, and its children are not counted (Remark 3.4); "paper" is ln(2m_1 ... 2m_c / beta),
+    m_a segments on axis a, which drops all nodes without rows. `pruned=False` is Theorem 3.3 itself: every
+    node is counted, as far as they fit in memory. `cuts="cells"` has no partitions: trees over the cells of
+    the axes, with all of epsilon, to which the paper compares itself [CSS11].
 
     >>> from partita.domain.axis import Axis
     >>> PaperRectangles(axes=[Axis(size=2**32), Axis(size=2**32)], epsilon=1).scale((8, 1))
@@ -52,12 +79,27 @@ class PaperRectangles(BoxMechanism):
     name: ClassVar[str] = "rectangles-paper"
 
     beta: Exact = parameter(default="0.05")
-    threshold: Converted[object, Fraction | None] = parameter(default=None)
+    threshold: Converted[object, Fraction | Literal["paper"]] = parameter(default=_LOWEST_THRESHOLD)
+    pruned: bool = True
+    cuts: Cuts = "private"
 
     def _convert(self) -> None:
         super()._convert()
-        threshold = None if self.threshold is None else _check_threshold(self.threshold)
-        freeze(self, beta=check_probability(self.beta), threshold=threshold)
+        threshold = "paper" if self.threshold == "paper" else _check_threshold(self.threshold)
+        cuts = check_choice(self.cuts, "cuts", get_args(Cuts))
+        freeze(self, beta=check_probability(self.beta), threshold=threshold, cuts=cuts)
+        if cuts == "cells":
+            self._check_cells()
+
+    def _check_cells(self) -> None:
+        """Refuse axes of more cells than a release holds, and trees of more nodes."""
+        widest = max(axis.width for axis in self.axes)
+        rule = f"must have at most {_MOST_CELLS} cells along each axis for cuts='cells'"
+        fix = "choose coarser domains, or cuts='private'"
+        check(widest <= _MOST_CELLS, "axes", rule, given=widest, fix=fix)
+        nodes = max(count_nodes_by_stage([SegmentTree(axis.width) for axis in self.axes]))
+        rule = f"must have at most {MOST_NODES} nodes of one dimension if the tree is not pruned"
+        check(self.pruned or nodes <= MOST_NODES, "axes", rule, given=nodes, fix="leave pruned=True")
 
     def _check(self) -> None:
         for levels in (1, _MOST_LEVELS):
@@ -80,19 +122,24 @@ class PaperRectangles(BoxMechanism):
         )
 
     def scale(self, segments: Sequence[int]) -> Fraction:
-        """The noise on a node: half of epsilon is shared by all nodes over one point."""
-        return 2 * nodes_over_one_point([SegmentTree(number) for number in segments]) / self.rate
+        """The noise on a node: what the cuts leave of epsilon is shared by all nodes over one point."""
+        share = 1 if self.cuts == "cells" else 2
+        return share * nodes_over_one_point([SegmentTree(number) for number in segments]) / self.rate
 
     def floor(self, segments: Sequence[int]) -> int:
-        """The least noisy count of a node that is kept; at least one."""
+        """The least noisy count of a node that is kept, at least one; zero where none is dropped."""
         scale = self.scale(segments)
-        if self.threshold is None:
+        if not self.pruned:
+            return 0
+        if self.threshold == "paper":
             return floor_log(math.prod(2 * number for number in segments) / self.beta, scale) + 1
         return math.ceil(self.threshold * scale)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The partitions, and the counts with the other half."""
+        """The partitions, and the counts with the other half; or the counts alone."""
+        if self.cuts == "cells":
+            return Guarantee(epsilon=self.epsilon, **self.protected)
         spent = sum((partition.epsilon for partition in self.partitions), self.epsilon / 2)
         return Guarantee(epsilon=spent, **self.protected)
 
@@ -103,6 +150,29 @@ class PaperRectangles(BoxMechanism):
     def predicted_numbers(self, rows: int) -> int:
         """About how many integers the release holds: an edge for each segment, three for each kept node."""
         return self._guess(rows).numbers
+
+    def bound(self, beta: float, *, rows: int) -> float:
+        """With probability 1 - beta no box misses the truth by more, for `rows` rows at different positions
+        along every axis: Theorem 3.3 as a number, or Remark 3.4 where the tree is pruned.
+
+        A position along an axis that m rows share adds m - 1 for each end of a box that cuts its segment.
+        """
+        chance, number = float(check_probability(beta)), integer(rows, "rows", low=0)
+        segments, outside = [axis.width for axis in self.axes], 0
+        if self.cuts == "private":
+            cut_fails = float(self.beta) / 2
+            rule = "must exceed half of the mechanism's own beta, by which the cuts may fail"
+            check(chance > cut_fails, "beta", rule, given=beta, fix="make the mechanism with a smaller beta")
+            chance -= cut_fails
+            both = list(zip(self.axes, self.partitions, strict=True))
+            segments = [axis.before + min(cut.size, number + 1) + axis.after for axis, cut in both]
+            outside = sum(2 * cut.weight_bound(number) for _, cut in both)
+        if not self.pruned:
+            nodes = max(count_nodes_by_stage([SegmentTree(size) for size in segments]))
+            rule = f"must be such that {MOST_NODES} nodes are enough, since the tree is not pruned"
+            check(nodes <= MOST_NODES, "rows", rule, given=f"{number}, up to {nodes} nodes", fix="prune it")
+        noise = tree_bounds(segments, self.scale(segments), self.floor(segments), chance)
+        return max(noise.above + outside, min(noise.below, float(number)) if self.pruned else noise.below)
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> PaperRectanglesRelease:
         """Cut every axis, then count the products of segments in a tree of trees, pruned as it grows."""
@@ -116,11 +186,14 @@ class PaperRectangles(BoxMechanism):
             edges=edges,
             trees=_grow(looks, segments, points.descent(partial(_Rows.of_all, edges))),
             scale=looks.scale,
+            cuts=self.cuts,
             guarantee=self.guarantee if session.secure else None,
         )
 
     def _edges(self, points: PointCounts, index: int, session: Noise) -> UInts:
         """The last position of each segment of an axis; every special cell is a segment of its own."""
+        if self.cuts == "cells":
+            return np.arange(self.axes[index].width, dtype=np.uint64)
         axis, partition = self.axes[index], self.partitions[index]
         start, behind = np.uint64(axis.before), np.uint64(axis.before + axis.size)
         cut = partition.cut(points.along(index), noise=PartNoise(session))
@@ -134,28 +207,31 @@ class PaperRectangles(BoxMechanism):
             min(partition.size, 1 + number // (1 + partition.threshold), 2 ** (_MOST_LEVELS - 1))
             for partition in self.partitions
         ]
-        return ErrorForecast(number, tuple(segments), self.scale(segments), self.floor(segments))
+        if self.cuts == "cells":
+            segments = [axis.width for axis in self.axes]
+        scale, floor = self.scale(segments), self.floor(segments)
+        return ErrorForecast(number, tuple(segments), scale, floor, wide=self.cuts == "private")
 
 
 class _Looks:
-    """The only place that adds noise to counts. Counts below the floor are dropped.
+    """The only place that adds noise to counts. Counts below the floor are dropped; none, if it is zero.
 
     If more nodes of one dimension are left than the limit, the largest counts stay, and the floor
     rises above the others: every dropped count lies below it.
     """
 
     def __init__(self, session: Noise, scale: Fraction, floor: int) -> None:
-        self.scale, self.floor = scale, floor
+        self.scale, self.floor, self.pruned = scale, floor, floor > 0
         self._session, self._least = session, floor
 
     def take(self, counts: Ints, room: int) -> tuple[Bools, NDArray[Any]]:
         """Which nodes are kept, and their noisy counts."""
         noisy = self._session.add(counts, self.scale)
-        kept = np.asarray(noisy >= self._least, bool)
+        kept = np.asarray(noisy >= self._least, bool) if self.pruned else np.ones(noisy.size, bool)
         if int(kept.sum()) > room:
-            order = np.argsort(np.where(kept, -noisy, 0), kind="stable")
+            order = np.argsort(np.where(kept, -noisy, 0) if self.pruned else -noisy, kind="stable")
             kept[order[room:]] = False
-            self.floor = max(self.floor, 1 + int(noisy[order[room]]))
+            self.floor = max(self.floor, 1, 1 + int(noisy[order[room]]))
         return kept, noisy[kept]
 
 
@@ -165,7 +241,7 @@ def _grow(looks: _Looks, segments: Sequence[int], walk: Descent[_Rows]) -> TreeO
     for size in segments[1:]:
         walk.go(partial(_select_rows, stages[-1]))
         stages.append(_stage(looks, SegmentTree(size), walk, stages[-1].nodes.size))
-    return TreeOfTrees(tuple(stages), looks.floor)
+    return TreeOfTrees(tuple(stages), looks.floor, pruned=looks.pruned)
 
 
 def _stage(looks: _Looks, tree: SegmentTree, walk: Descent[_Rows], number: int) -> Stage:
@@ -237,8 +313,8 @@ class _Rows:
 
 
 def _check_threshold(threshold: object) -> Fraction:
-    """At least one noise scale, below which trees of empty nodes would grow without end."""
-    exact = rational(threshold, "threshold")
-    rule, fix = "must lie between 1 and 2^20 noise scales", "leave it out, or pass for example 4"
-    check(1 <= exact <= _LARGEST_THRESHOLD, "threshold", rule, given=threshold, fix=fix)
+    """At least one noise scale, the default: below, trees of empty nodes might grow without end."""
+    exact = rational(_LOWEST_THRESHOLD if threshold is None else threshold, "threshold")
+    rule, fix = "must lie between 1 and 2^20 noise scales", 'leave it out, or pass for example 4, or "paper"'
+    check(_LOWEST_THRESHOLD <= exact <= _LARGEST_THRESHOLD, "threshold", rule, given=threshold, fix=fix)
     return exact

@@ -19,6 +19,7 @@ from partita.errors import InvalidData, InvalidParameter
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.paper import PaperRectanglesRelease
 from partita.public.boxes.regions import HalfSpace
+from partita.public.boxes.tree_of_trees import count_all_nodes
 from partita.testing import EndlessTape, ForbiddenNoise, RecordingNoise, ZeroNoise, tape_noise
 from partita.trusted.mechanisms import paper_boxes as module
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
@@ -118,8 +119,8 @@ def test_a_split_of_segments_adds_up_without_noise() -> None:
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.integers(0, 10**6), st.sampled_from([1, 5, 100]), st.sampled_from([None, 1, 4]))
-def test_counts_and_errors_are_those_of_answers(seed: int, epsilon: int, threshold: int | None) -> None:
+@given(st.integers(0, 10**6), st.sampled_from([1, 5, 100]), st.sampled_from(["paper", 1, 4]))
+def test_counts_and_errors_are_those_of_answers(seed: int, epsilon: int, threshold: object) -> None:
     """For many boxes at once the values and standard errors are those of one answer each."""
     release = _released(SMALL, _uneven(SMALL, seed), seed, epsilon, threshold=threshold)
     boxes = _boxes(SMALL)[seed % 23 :: 23]
@@ -188,14 +189,74 @@ def test_every_scale_is_the_one_in_the_proof() -> None:
 
 
 def test_the_threshold_is_that_of_the_paper() -> None:
-    """By default nodes are kept from scale ln(2m 2m'/beta) on; a number is a multiple of the scale."""
+    """It keeps nodes from scale ln(2m 2m'/beta) on; a number is a multiple of the scale, by default one."""
     axes = (Axis(size=100), Axis(size=100))
-    default, lower = (PaperRectangles(axes=axes, epsilon=1, threshold=t) for t in (None, "5/2"))
+    default, lower = (PaperRectangles(axes=axes, epsilon=1, threshold=t) for t in ("paper", "5/2"))
 
     scale = float(default.scale((7, 9)))
 
     assert default.floor((7, 9)) == ceil(scale * log(14 * 18 / 0.05))
     assert lower.floor((7, 9)) == ceil(scale * 2.5)
+    for same in ({}, {"threshold": None}, {"threshold": 1}):
+        assert PaperRectangles(axes=axes, epsilon=1, **same).floor((7, 9)) == scale
+
+
+@pytest.mark.parametrize("cuts", ["private", "cells"])
+def test_without_pruning_all_nodes_are_there(cuts: Any) -> None:
+    """Every product of nodes is counted, negative noise included, and densities are positive."""
+    release = _released(SMALL, _uneven(SMALL, 5), epsilon="1/10", pruned=False, cuts=cuts)
+    trees, boxes = release.trees, _boxes(SMALL)
+
+    assert trees.kept == count_all_nodes(trees.trees)
+    assert trees.floor == 0
+    assert int(trees.stages[1].counts.min()) < 0
+    assert float(release.pieces.masses.sum()) == pytest.approx(max(0.0, trees.total))
+    assert len(release.points(50)) == 50
+    assert release.errors(*_corners(boxes)).shape == (len(boxes),)
+    assert release.answer(boxes[7]).worst(0.05)[0] >= 0.0
+    assert release.error(0.05) > 0.0
+    if cuts == "cells":
+        assert [edges.size for edges in release.edges] == [axis.width for axis in SMALL]
+
+
+def test_without_pruning_a_tree_that_is_too_large_says_what_it_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If not all nodes fit, the largest counts stay, and the floor is that of what was dropped."""
+    monkeypatch.setattr(module, "MOST_NODES", 40)
+    axes = (Axis(size=64),)
+    points = _uneven(axes, 4, rows=20_000)
+
+    release = PaperRectangles(axes=axes, epsilon=1_000, pruned=False).release(points, noise=ZeroNoise())
+
+    assert release.trees.kept == 40
+    assert release.trees.floor > 0
+    assert "were kept" in release.story
+    assert release.parts().digest == PaperRectanglesRelease.from_parts(release.parts(), None).parts().digest
+
+
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    """Before anything is counted, with the number of nodes or cells."""
+    with pytest.raises(InvalidParameter, match=r"axes.*at most 1048576 cells.*4294967296"):
+        PaperRectangles(axes=(Axis(size=2**32),), epsilon=1, cuts="cells")
+    with pytest.raises(InvalidParameter, match=r"axes.*at most 3000000 nodes"):
+        PaperRectangles(axes=(Axis(size=2**12),) * 2, epsilon=1, cuts="cells", pruned=False)
+    with pytest.raises(InvalidParameter, match=r"rows.*3000000 nodes"):
+        PaperRectangles(axes=(Axis(size=2**32),) * 2, epsilon=1, pruned=False).bound(0.1, rows=10**6)
+    with pytest.raises(InvalidParameter, match="beta"):
+        PaperRectangles(axes=SMALL, epsilon=1).bound(0.02, rows=10)
+
+
+def test_bounds_before_the_data_are_ordered() -> None:
+    """A tree that is not pruned has the lowest bound; a higher threshold has a higher one, up to all rows."""
+    axes = (Axis(size=2**16),) * 2
+    bounds = [
+        PaperRectangles(axes=axes, epsilon=2000, **options).bound(0.1, rows=800)
+        for options in ({"pruned": False}, {}, {"threshold": 3}, {"threshold": "paper"})
+    ]
+
+    assert bounds == sorted(bounds)
+    assert bounds[0] < bounds[1]
 
 
 def test_partitions_are_those_of_the_paper() -> None:

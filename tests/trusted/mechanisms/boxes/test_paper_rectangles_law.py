@@ -155,7 +155,7 @@ def _given(cuts: tuple[Counts, ...]) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("threshold", "pairs"), [(None, FEW), (1, PAIRS)], ids=["default", "lowest"])
+@pytest.mark.parametrize(("threshold", "pairs"), [("paper", FEW), (1, PAIRS)], ids=["paper", "default"])
 @pytest.mark.spread(1)
 def test_cuts_and_counts_together_lose_at_most_epsilon(threshold: object, pairs: list[Pair]) -> None:
     """On all neighbours over 2 x 2 cells the loss is at most epsilon, and more than either half could be."""
@@ -163,6 +163,38 @@ def test_cuts_and_counts_together_lose_at_most_epsilon(threshold: object, pairs:
 
     assert loss <= EPSILON
     assert loss > Fraction(EPSILON, 2)
+
+
+@pytest.mark.parametrize("cuts", ["private", "cells"])
+@pytest.mark.parametrize("pruned", [True, False])
+def test_every_variant_loses_at_most_epsilon(cuts: str, pruned: bool) -> None:
+    """Without pruning, and with cells for segments, which leave all of epsilon to the counts."""
+    loss = Laws(_mechanism(cuts=cuts, pruned=pruned)).worst(FEW)
+
+    assert Fraction(EPSILON, 2) < loss <= EPSILON
+
+
+def test_trees_over_cells_with_the_scale_of_cuts_and_trees_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With half of the noise, all nodes over the cells cost twice epsilon."""
+    monkeypatch.setattr(PaperRectangles, "scale", _half_scale)
+
+    assert not Laws(_mechanism(cuts="cells", pruned=False)).worst(FEW[:1]) <= EPSILON
+
+
+def test_nodes_that_are_not_pruned_by_noise_but_by_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that leaves out nodes of nobody shows who is there."""
+    monkeypatch.setattr(module._Looks, "take", _empty_left_out)
+
+    assert not Laws(_mechanism(pruned=False)).worst(FEW[:1]) <= EPSILON
+
+
+def _empty_left_out(looks: Any, counts: Any, room: int) -> Any:
+    kept = np.asarray(counts > 0)
+    kept[:1] = True  # the root, so that a tree remains
+    looks.floor = 1
+    return kept, looks._session.add(counts, looks.scale)[kept]
 
 
 def test_the_law_is_the_product_of_its_parts() -> None:

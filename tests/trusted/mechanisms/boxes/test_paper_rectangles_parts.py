@@ -51,6 +51,33 @@ def test_parts_make_the_same_release(release: PaperRectanglesRelease) -> None:
     assert again.parts().digest == release.parts().digest
 
 
+@pytest.mark.parametrize("cuts", ["private", "cells"])
+def test_variants_make_the_same_release(cuts: Any) -> None:
+    """Trees that are not pruned, or over cells, come back with what they cost."""
+    axes = (Axis(size=20, before=1), Axis(size=9))
+    points = Points.from_rows(np.random.default_rng(1).integers(0, 9, (500, 2)), axes=axes)
+    mechanism = PaperRectangles(axes=axes, epsilon=3, pruned=False, cuts=cuts)
+    release = mechanism.release(points, noise=tape_noise(EndlessTape(1)))
+
+    again = PaperRectanglesRelease.from_parts(release.parts(), None)
+
+    assert again.parts().digest == release.parts().digest
+    assert again.error(0.1) == release.error(0.1)
+    assert again.spent == release.spent == 3
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"cuts": "cells", "pruned": True}, {"cuts": "none", "pruned": True}, {"cuts": "private"}, {"floor": 0}],
+)
+def test_variants_that_a_release_is_not_are_refused(facts: dict[str, Any]) -> None:
+    """Cells that are segments of several, unknown cuts, half of a variant, and a floor of nothing."""
+    parts = RELEASE.parts()
+
+    with pytest.raises(InvalidRelease):
+        PaperRectanglesRelease.from_parts(Parts({**parts.facts, **facts}, parts.series), None)
+
+
 def test_parts_hold_no_floats() -> None:
     """Facts are whole numbers, text and lists of these; series hold integers."""
     for release in (RELEASE, _release(epsilon="1/1000000000")):
@@ -149,7 +176,7 @@ def test_hostile_facts_are_refused(name: str, value: Any) -> None:
 
 def test_a_release_with_nothing_kept_can_be_stored() -> None:
     """If even the root was pruned there are no nodes, and everything counts nothing."""
-    release = PaperRectangles(axes=AXES, epsilon="1/100").release(
+    release = PaperRectangles(axes=AXES, epsilon="1/100", threshold="paper").release(
         Points.from_rows([], axes=AXES), noise=tape_noise(EndlessTape(3))
     )
 

@@ -25,6 +25,7 @@ from partita.public.workload.decomposition import (
     Hat,
     Method,
     build_space,
+    find_octaves,
     spread_masses,
 )
 from partita.testing import ZeroNoise
@@ -60,15 +61,101 @@ def test_masses_give_the_value_exactly(decomposition: Any) -> None:
 
 @pytest.mark.parametrize("decomposition", EXACT, ids=repr)
 def test_rows_have_the_mass_that_is_accounted_for(decomposition: Any) -> None:
-    """In binary a value has as many tuples as digits, at most `most`; as a hat it has exactly the unit."""
+    """In binary a value has as many tuples as ones, at most `most`; as a hat it has exactly the unit."""
     values = _tricky(decomposition.top)
     masses = _laid(decomposition, values).sum(axis=1).tolist()
 
     if isinstance(decomposition, Binary):
         assert masses == [v.bit_count() for v in values]
-        assert max(masses) <= decomposition.most == decomposition.top.bit_length()
+        assert max(masses) == decomposition.most
+        assert Binary(decomposition.top, by_tuple=True).most == decomposition.top.bit_length()
     else:
         assert set(masses) == {decomposition.unit} == {decomposition.most}
+
+
+@given(st.integers(1, 70), st.lists(st.integers(0, 50), min_size=7, max_size=7))
+def test_the_largest_sum_is_that_of_some_value(top: int, weights: list[int]) -> None:
+    """Of all values up to the top none has ones with a larger sum of weights, and one has that sum."""
+    binary = Binary(top)
+    along = weights[: len(binary.knots)]
+
+    sums = [sum(w for digit, w in enumerate(along) if v >> digit & 1) for v in range(top + 1)]
+
+    assert binary.largest_sum(along) == max(sums)
+    assert binary.most == max(v.bit_count() for v in range(top + 1))
+
+
+@pytest.mark.parametrize("top", [2**32, 2**32 - 1, 2560, 1])
+def test_digits_add_up_to_one_row(top: int) -> None:
+    """A sum over its largest value moves by one row at most, however many ones a value has."""
+    space = DecomposedSpace(ranges("age", CLASSES).over(Universe(["age"], [Integer(30, 39)])), Binary(top))
+
+    assert space.whole.tops.tolist() == [top] * len(CLASSES)
+    assert space.moved == space.unit == 1
+
+
+def test_files_of_version_0_1_are_graded_by_tuples() -> None:
+    """What such a file calls binary has one tuple of the largest knot as its top; a row costs its digits."""
+    operator = (ranges("age", CLASSES) * value("income")).over(PEOPLE)
+
+    space = build_space(operator, "binary")
+
+    assert space.whole.tops.tolist() == [2048] * len(CLASSES)
+    assert set(space.levels(space.joint.tops)[0].ravel().tolist()) == {1}
+    assert space.most == space.moved == 12
+    assert Normalization(
+        queries=ranges("age", CLASSES) * value("income"), universe=PEOPLE, epsilon=1, decomposition="binary"
+    ).space.whole.tops.tolist() == [4095] * len(CLASSES)
+
+
+@pytest.mark.parametrize("method", ["binary", "hat", "none"])
+@pytest.mark.parametrize("top", [4, 5, 7])
+def test_no_row_moves_a_graded_answer_by_more_than_is_paid_for(method: Method, top: int) -> None:
+    """Over all rows that come, go or change, counts and sums cut at any threshold move by `of_answer`,
+    masses by `of_cells` and the total by `of_total`, and each of these is reached for some row.
+    """
+    universe = Universe(["age", "income"], [Integer(30, 32), Integer(0, top)])
+    for neighbors in ("add-remove", "change-one"):
+        mechanism = Normalization(
+            queries=ranges("age", [(30, 31), (31, 31)]) * value("income"),
+            universe=universe,
+            epsilon=1,
+            decomposition=method,
+            neighbors=neighbors,
+        )
+        people = [[(age, v)] for age in (30, 31) for v in range(top + 1)]
+        pairs = (
+            [(a, b) for a in people for b in people]
+            if neighbors == "change-one"
+            else [(a, []) for a in people]
+        )
+        moved: dict[str, set[int]] = {"answer": set(), "cells": set(), "total": set()}
+        for one, other in pairs:
+            here, there = (mechanism.masses(_points([*rows, (32, 3)], universe)) for rows in (one, other))
+            space = mechanism.space
+            for graded in (space.whole, space.joint, *(space.cut(cut) for cut in space.tops[1:])):
+                moved["answer"].add(int(abs(graded.answers(here) - graded.answers(there)).max()))
+            moved["cells"].add(int(abs(here - there).sum()))
+            moved["total"].add(abs(int(here.sum()) - int(there.sum())))
+
+        change = mechanism.change
+        assert max(moved["answer"]) == change.of_answer(mechanism.space.joint)
+        assert max(moved["cells"]) <= change.of_cells
+        assert max(moved["total"]) <= change.of_total
+        if neighbors == "add-remove":
+            assert (max(moved["cells"]), max(moved["total"])) == (change.of_cells, change.of_total)
+
+
+@pytest.mark.parametrize("top", [5, 9, 12, 16])
+def test_what_a_threshold_cuts_off_is_allowed_for(top: int) -> None:
+    """Of the digits of a value no threshold cuts off more than the largest value of its octave has above."""
+    space = DecomposedSpace(ranges("age", CLASSES).over(Universe(["age"], [Integer(30, 39)])), Binary(top))
+    octave = find_octaves(np.arange(top + 1), space.tops)
+
+    for at, cut in enumerate(space.tops[1:], start=1):
+        for v in range(top + 1):
+            lost = v - sum(min(1 << e, cut) * (v >> e & 1) for e in range(5))
+            assert lost <= (max(0, space.largest[octave[v]] - cut) if octave[v] > at else 0)
 
 
 def test_the_decomposition_of_the_slides() -> None:

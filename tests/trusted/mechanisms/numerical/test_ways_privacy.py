@@ -307,6 +307,7 @@ def _uncut(self: PlainSpace, top: int) -> GradedQueries:
 
 BUGS: dict[str, tuple[Any, Any, str, Any]] = {
     "tuples of a row forgotten": ("binary", Binary, "most", property(lambda self: 1)),
+    "sums graded by one tuple": ("binary", Binary, "largest_sum", lambda self, weights: max(weights)),
     "scales divided by dimensions": ("hat", numerical, "weigh", _by_dimensions),
     "the true maximum": ("hat", GlobalTruncation, "_octaves", _true_threshold),
     "the true number of rows": ("none", numerical, "weigh", _with_true_total),
