@@ -1,13 +1,13 @@
 """Made-up families of tables for intervals: two halves that were fixed before either was looked at.
 
-Constants may be chosen on `CHOSEN`; `HELD_OUT` is run afterwards, and nothing is changed after that. Half of each are
-a category beside one ordered column with heaps: viewed boxes. The others have eight columns or more: a model of
-views and pairs. Rows come from fixed seeds, and are the same in every run.
+Constants may be chosen on `CHOSEN`; `HELD_OUT` is run afterwards, and nothing is changed after that. Half of
+each are a category beside one ordered column with heaps: viewed boxes. The others have eight columns or more:
+a model of views and pairs. Rows come from fixed seeds, and are the same in every run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
@@ -167,7 +167,7 @@ def visits() -> Table:
 MIXED = (3, 2, 6, 4, 2, 9, 2, 3, 12, 2, 5, 2, 4, 2, 7, 3, 2, 20)
 SMALL = (2, 3, 2, 2, 4, 2, 5, 2, 3, 2, 2, 6, 2, 2)
 
-CHOSEN: Mapping[str, Callable[[], Table]] = {
+CHOSEN: dict[str, Callable[[], Table]] = {
     "faults": cache(faults),
     "fees": cache(fees),
     "waits": cache(waits),
@@ -177,7 +177,7 @@ CHOSEN: Mapping[str, Callable[[], Table]] = {
     "loose-8": cache(partial(loose, "loose-8", 307, (30, 8, 12, 4, 50, 6, 20, 3), 40_000, 0.2, 0.9)),
     "classes-14": cache(partial(draw_classes, "classes-14", SMALL, 24_000, 5, seed=308)),
 }
-HELD_OUT: Mapping[str, Callable[[], Table]] = {
+HELD_OUT: dict[str, Callable[[], Table]] = {
     "strikes": cache(strikes),
     "tips": cache(tips),
     "tenure": cache(tenure),
