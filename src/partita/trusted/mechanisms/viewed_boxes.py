@@ -93,7 +93,7 @@ class ViewedBoxes(BoxMechanism):
     >>> from partita.domain.axis import Axis
     >>> trips = ViewedBoxes(axes=[Axis(size=365), Axis(size=300, labels=True)], epsilon=1)
     >>> trips.plan(0).views, trips.plan(0).view_epsilon, trips.plan(0).boxes.epsilon
-    ((1,), Fraction(31, 200), Fraction(33, 40))
+    ((1,), Fraction(31, 200), Fraction(163, 200))
     """
 
     name: ClassVar[str] = "viewed-boxes"
