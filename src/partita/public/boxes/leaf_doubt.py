@@ -43,11 +43,11 @@ _WIDENED: Final = 1.3  # of errors of trees: what is added to them is widened al
 _PIECES: Final = 8  # of a stretch between two ends of leaves: values that rows share fill one of them
 _MOST_STRETCHES: Final = 512  # of an axis: more take time
 _MEAN_TO_SD: Final = 0.8  # the mean of |x| of a normal law of deviation one
-# What may be heaped: of every leaf so many times the share of all rows that is; of what a leaf has beyond its
-# surroundings the root of so many times the part of all of that. Chosen on half of some made-up families: there
-# ranges between two rows were covered .70 to 1 at epsilon .1 without the audit and .97 to 1 with it. With 2 in
-# place of the second, those of one family were covered .88 at 1; with the root of the first and all that is
-# beyond, single values of a smooth one had intervals of 9 mean errors in place of 5.
+# What may be heaped: of every leaf so many times the share of all rows that is; of what a leaf has beyond
+# its surroundings the root of so many times the part of all of that. Chosen on half of some made-up
+# families: there ranges between two rows were covered .70 to 1 at epsilon .1 without the audit and .97 to 1
+# with it. With 2 in place of the second, those of one family were covered .88 at 1; with the root of the
+# first and all that is beyond, single values of a smooth one had intervals of 9 mean errors in place of 5.
 _HEAPED, _HEAPED_BEYOND = 2.0, 4.0
 
 
