@@ -10,7 +10,6 @@ from itertools import groupby
 from textwrap import fill
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from partita.answer import describe_basis
 from partita.cli import common
 from partita.errors import InvalidParameter
 from partita.public.records import (
@@ -129,6 +128,8 @@ def _table(heads: Sequence[str], texts: Sequence[Text]) -> str:
     rows = [(line, text.basis) for text in texts for line in text.lines]
     if not any(basis for _, basis in rows):
         return common.table([heads, *(line for line, _ in rows)])
+    from partita.answer import describe_basis  # it loads NumPy
+
     shown = common.table([(*heads, "basis"), *((*line, basis) for line, basis in rows)])
     words = [describe_basis(basis) for basis in dict.fromkeys(basis for _, basis in rows)]
     return "\n".join([shown, *(each for each in words if each and not each.startswith("measured"))])
