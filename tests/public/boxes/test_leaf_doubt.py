@@ -149,7 +149,7 @@ def test_values_that_nobody_shares_are_hardly_doubted() -> None:
 def test_pieces_cover_every_stretch_once(top: int, pieces: int) -> None:
     """They follow one another without gaps, also up to the last position that there can be."""
     curve = Curve(np.array([top], np.uint64), np.ones(1))
-    grid = _cut_stretches(1, np.array([0, 3, 4], np.uint64), np.uint64(top), curve)
+    grid = _cut_stretches(1, np.array([0, 3, 4], np.uint64), np.array([2, 3, top], np.uint64), curve)
     firsts, lasts = (each[0].tolist() for each in (grid.firsts, grid.lasts))
 
     assert (firsts[0], lasts[-1]) == (0, top)
@@ -158,9 +158,18 @@ def test_pieces_cover_every_stretch_once(top: int, pieces: int) -> None:
     assert all(first <= last for first, last in zip(firsts, lasts, strict=True))
 
 
+def test_a_wide_leaf_of_one_label_is_cut_where_those_of_others_end() -> None:
+    """Leaves of another label tell positions 0 and 1, but those of this one do not: both are pieces."""
+    curve = Curve(np.array([5], np.uint64), np.ones(1))
+    lows, highs = np.array([0, 0, 1, 2, 2], np.uint64), np.array([1, 0, 1, 5, 5], np.uint64)
+    grid = _cut_stretches(0, lows, highs, curve)
+
+    assert (grid.firsts[0].tolist(), grid.lasts[0].tolist()) == ([0, 1, 2, 3, 4, 5],) * 2
+
+
 def test_where_leaves_tell_every_position_all_are_one_piece() -> None:
     """Then nothing is cut, and the audit has a box to count."""
     curve = Curve(np.array([2], np.uint64), np.ones(1))
-    grid = _cut_stretches(0, np.arange(3, dtype=np.uint64), np.uint64(2), curve)
+    grid = _cut_stretches(0, np.arange(3, dtype=np.uint64), np.arange(3, dtype=np.uint64), curve)
 
     assert (grid.firsts[0].tolist(), grid.lasts[0].tolist()) == ([0], [2])

@@ -62,22 +62,29 @@ def list_pieces(axes: Sequence[Axis], tree: BoxEngine, curves: Mapping[int, Curv
     """For each ordered axis pieces of what lies between ends of leaves: the grids of one audit.
 
     No leaf ends inside of a stretch, so that its pieces are told apart by nothing but how rows are spread.
-    The stretches are those that seem to hold most rows. Where leaves tell every position, all are one piece.
+    The stretches are those that seem to hold most rows, of all that lie in a leaf of several positions, be it
+    of one label only. Where leaves tell every position, all are one piece.
     """
-    lows = tree.nodes.lows[tree.nodes.leaves]
+    lows, highs = (ends[tree.nodes.leaves] for ends in (tree.nodes.lows, tree.nodes.highs))
     return [
-        _cut_stretches(axis, np.unique(lows[:, axis]), np.uint64(line.width - 1), curves[axis])
+        _cut_stretches(axis, lows[:, axis], highs[:, axis], curves[axis])
         for axis, line in enumerate(axes)
         if not line.labels
     ]
 
 
-def _cut_stretches(axis: int, firsts: UInts, last: np.uint64, curve: Curve) -> AuditGrid:
-    lasts = np.append(firsts[1:] - _ONE, last)
-    wide = lasts > firsts
+def _cut_stretches(axis: int, lows: UInts, highs: UInts, curve: Curve) -> AuditGrid:
+    """The pieces along an axis on which leaves have these ends."""
+    firsts, lasts = np.unique(lows), np.unique(highs)
+    wide = highs > lows
     if not wide.any():
         return AuditGrid((axis,), (firsts[:1],), (lasts[-1:],))
-    firsts, lasts = firsts[wide], lasts[wide]
+    starts, stops = (
+        np.bincount(np.searchsorted(firsts, lows[wide]), minlength=firsts.size),
+        np.bincount(np.searchsorted(lasts, highs[wide]) + 1, minlength=firsts.size + 1)[:-1],
+    )
+    inside = np.cumsum(starts - stops) > 0
+    firsts, lasts = firsts[inside], lasts[inside]
     fullest = np.sort(np.argsort(-curve.between(firsts, lasts), kind="stable")[:_MOST_STRETCHES])
     first, span = firsts[fullest, np.newaxis], (lasts - firsts)[fullest, np.newaxis]
     step = span // np.uint64(_PIECES) + _ONE
