@@ -41,7 +41,7 @@ from benchmarks.accuracy import (
 from benchmarks.accuracy.rows import Cell, Plan, Row
 from benchmarks.accuracy.score import Json
 from benchmarks.accuracy.table import table
-from benchmarks.accuracy.tables_sets import SETS
+from benchmarks.accuracy.tables_bars import TABLES
 from benchmarks.accuracy.work import NoData, folder
 from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
 
@@ -108,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
         "--sets",
         type=known_sets,
         default=(),
-        help=f"of whole tables: some of {','.join(SETS)}; of wanted: some of {','.join(wanted.SETS)}",
+        help=f"of whole tables: some of {','.join(TABLES)}; of wanted: some of {','.join(wanted.SETS)}",
     )
     made.add_argument(
         "--peers", action="store_true", help="run other libraries beside whole tables and what is wanted"
@@ -129,7 +129,7 @@ def chosen(names: str) -> list[str]:
 def known_sets(names: str) -> list[str]:
     """Names of sets with commas between them."""
     found = names.split(",")
-    every = [*SETS, *wanted.SETS]
+    every = [*TABLES, *wanted.SETS]
     unknown = [name for name in found if name not in every]
     if unknown:
         raise argparse.ArgumentTypeError(f"no set named {', '.join(unknown)}; choose from {', '.join(every)}")

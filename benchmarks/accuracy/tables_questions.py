@@ -103,10 +103,9 @@ def ask_cell(table: Table, at_row: bool, rng: Generator) -> Question:
 
 def ask_label_ranges(table: Table, number: int, rng: Generator) -> list[Question]:
     """A label, and a range of another column."""
-    ranges = [column for column, is_ordered in enumerate(table.ordered) if is_ordered]
     found = []
     for _ in range(number):
-        label, other = int(rng.choice(categories(table))), int(rng.choice(ranges))
+        label, other = int(rng.choice(categories(table))), int(rng.choice(ordered(table)))
         sides = {label: draw_code(table, label, rng), other: select_some(table, other, rng)}
         found.append(Question(table, sides))
     return found
@@ -132,6 +131,22 @@ def ask_boxes(table: Table, number: int, rng: Generator, *, columns: int) -> lis
     return [Question(table, {column: select_some(table, column, rng) for column in each}) for each in places]
 
 
+def ask_ranges(table: Table, number: int, rng: Generator) -> list[Question]:
+    """Ranges of one ordered column between the values of two rows."""
+    places = rng.choice(ordered(table), number).tolist()
+    return [Question(table, {column: select_some(table, column, rng)}) for column in places]
+
+
+def ask_values(table: Table, number: int, rng: Generator) -> list[Question]:
+    """Single values of one ordered column, by turns of a row and any."""
+    places = rng.choice(ordered(table), number).tolist()
+    return [Question(table, {column: draw_code(table, column, rng)}) for column in places]
+
+
+def ordered(table: Table) -> list[int]:
+    return [column for column, is_ordered in enumerate(table.ordered) if is_ordered]
+
+
 def categories(table: Table) -> list[int]:
     return [column for column, is_ordered in enumerate(table.ordered) if not is_ordered]
 
@@ -146,6 +161,8 @@ def ask(table: Table, number: int, seed: int) -> dict[str, list[Question]]:
     found = {kind: make(table, number, rng) for kind, make in kinds.items()}
     for columns in range(2, min(4, len(table.columns)) + 1):
         found[f"box_{columns}"] = ask_boxes(table, number, rng, columns=columns)
+    if any(table.ordered):
+        found |= {"range": ask_ranges(table, number, rng), "value": ask_values(table, number, rng)}
     return found
 
 

@@ -376,8 +376,10 @@ def _share_beta(answers: Sequence[Answer], beta: float) -> tuple[tuple[float, ..
 BASES: Final = {
     "": None,
     "measured": "measured: noisy counts of just what is asked for",
-    "inferred": "inferred: by a model, as nothing was counted of just what is asked for",
-    "order 3+": "order 3+: by a model of pairs of columns, which may miss how three or more go together",
+    "inferred": "inferred: by a model, as nothing was counted of just what is asked for; guaranteed bounds "
+    "follow from counts of something else, and are wide",
+    "order 3+": "order 3+: by a model of pairs of columns, which may miss how three or more go together; "
+    "guaranteed bounds follow from counts of fewer columns, and are wide",
 }
 """What an answer may rest on, the best first, each in words."""
 

@@ -33,11 +33,13 @@ def test_records_have_a_basis(run: Run, table: Path) -> None:
 def test_text_has_a_column_for_it(run: Run, table: Path) -> None:
     """Answers of one line have it in the last column, and tables below."""
     out = run("query", table, ONE, OTHER, "histogram of age, town in 2 by 3 bins").out
-    head, one, other = out.splitlines()[:3]
+    head, one, other, words = out.splitlines()[:4]
 
     assert head.endswith("  basis")
     assert one.endswith("  measured")
     assert other.endswith("  inferred")
+    assert words.startswith("inferred: by a model")
+    assert words.endswith("guaranteed bounds follow from counts of something else, and are wide")
     assert out.rstrip().endswith("\nbasis: inferred")
 
 

@@ -124,11 +124,15 @@ def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterat
 
 
 def _table(heads: Sequence[str], texts: Sequence[Text]) -> str:
-    """Answers of one line, with a column for what they rest on if one of them says so."""
+    """Answers of one line, with a column for what they rest on, and words below, if one of them says so."""
     rows = [(line, text.basis) for text in texts for line in text.lines]
     if not any(basis for _, basis in rows):
         return common.table([heads, *(line for line, _ in rows)])
-    return common.table([(*heads, "basis"), *((*line, basis) for line, basis in rows)])
+    from partita.answer import describe_basis  # it loads NumPy
+
+    shown = common.table([(*heads, "basis"), *((*line, basis) for line, basis in rows)])
+    words = [describe_basis(basis) for basis in dict.fromkeys(basis for _, basis in rows)]
+    return "\n".join([shown, *(each for each in words if each and not each.startswith("measured"))])
 
 
 # `partita info`: what a release is, and what its columns look like.

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
+from partita.public.axis.curve import Curve
 from partita.public.boxes.base import BoxTerm
-from partita.public.boxes.leaf_doubt import LeafDoubt
+from partita.public.boxes.leaf_doubt import BoxDoubt, LeafDoubt, _cut_stretches
 from partita.public.boxes.plan import Recipe
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
+from partita.public.boxes.viewed_boxes import ViewedBoxesRelease
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.boxes import SpendingBoxes
 from partita.trusted.mechanisms.viewed_boxes import ViewedBoxes
@@ -85,3 +87,89 @@ def test_boxes_beside_labels_hold_one_value_of_nearly_all_rows() -> None:
 
     assert answer.error == pytest.approx(float(release.errors(lows, highs)[0]))
     assert low <= float((values == 0).sum()) <= high
+
+
+LABELLED = (Axis(size=6, labels=True), Axis(size=100_001))
+
+
+def _labelled(values: np.ndarray, tape: int) -> ViewedBoxesRelease:
+    """A release of these values beside labels that say nothing about them, at epsilon 1/20."""
+    labels = np.random.default_rng(2).integers(0, 6, ROWS)
+    points = Points.from_rows(np.stack([labels, values], axis=1).astype(np.uint64), axes=LABELLED)
+    made = ViewedBoxes(axes=LABELLED, epsilon=Fraction(1, 20))
+    return made.release(points, noise=tape_noise(EndlessTape(tape)))
+
+
+def _heaped() -> np.ndarray:
+    """Doses: none for three in ten, and for most others a few tablets of four sizes."""
+    drawn = np.random.default_rng(7)
+    tablets = drawn.choice(np.array([500, 1_000, 2_500, 10_000]), ROWS) * (1 + drawn.binomial(3, 0.5, ROWS))
+    doses = np.where(drawn.random(ROWS) < 0.8, tablets, drawn.integers(1, 50_000, ROWS))
+    return np.where(drawn.random(ROWS) < 0.3, 0, doses)
+
+
+def _covered(release: ViewedBoxesRelease, values: np.ndarray) -> float:
+    """The share of ranges between two rows that 95% intervals hold."""
+    ends = np.sort(np.random.default_rng(8).choice(values, (60, 2)), axis=1).tolist()
+    found = [release.answer(BoxTerm((0, low), (5, high))).interval(0.95) for low, high in ends]
+    truth = [int(((values >= low) & (values <= high)).sum()) for low, high in ends]
+    return float(np.mean([low <= true <= high for (low, high), true in zip(found, truth, strict=True)]))
+
+
+def test_ranges_between_heaps_are_covered() -> None:
+    """Where most leaves have heaps few are fuller than others, and the audit says that rows share values."""
+    values = _heaped()
+    release = _labelled(values, 1)
+
+    assert _covered(release, values) >= 0.9
+
+
+def test_without_the_audit_heaps_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: errors that take no account of what the audit found are too small."""
+    monkeypatch.setattr(BoxDoubt, "_heaped", property(lambda doubt: doubt._excess))
+    values = _heaped()
+
+    assert _covered(_labelled(values, 1), values) < 0.8
+
+
+def test_values_that_nobody_shares_are_hardly_doubted() -> None:
+    """The audit of smooth values finds few heaps, and that of heaps finds what most rows have."""
+    smooth = np.clip(np.random.default_rng(9).normal(50_000, 12_000, ROWS), 0, 100_000).astype(np.int64)
+    few, many = (_labelled(values, 2)._doubt for values in (smooth, _heaped()))
+
+    assert few is not None
+    assert few.heaps is not None
+    assert few.heaps.share < 0.25
+    assert many is not None
+    assert many.heaps is not None
+    assert many.heaps.share > 0.5
+
+
+@pytest.mark.parametrize(("top", "pieces"), [(7, 4), (30, 7), (2**64 - 1, 8)])
+def test_pieces_cover_every_stretch_once(top: int, pieces: int) -> None:
+    """They follow one another without gaps, also up to the last position that there can be."""
+    curve = Curve(np.array([top], np.uint64), np.ones(1))
+    grid = _cut_stretches(1, np.array([0, 3, 4], np.uint64), np.array([2, 3, top], np.uint64), curve)
+    firsts, lasts = (each[0].tolist() for each in (grid.firsts, grid.lasts))
+
+    assert (firsts[0], lasts[-1]) == (0, top)
+    assert [after for before, after in zip(lasts, firsts[1:], strict=False) if after != before + 1] == [4]
+    assert len(firsts) == 3 + pieces
+    assert all(first <= last for first, last in zip(firsts, lasts, strict=True))
+
+
+def test_a_wide_leaf_of_one_label_is_cut_where_those_of_others_end() -> None:
+    """Leaves of another label tell positions 0 and 1, but those of this one do not: both are pieces."""
+    curve = Curve(np.array([5], np.uint64), np.ones(1))
+    lows, highs = np.array([0, 0, 1, 2, 2], np.uint64), np.array([1, 0, 1, 5, 5], np.uint64)
+    grid = _cut_stretches(0, lows, highs, curve)
+
+    assert (grid.firsts[0].tolist(), grid.lasts[0].tolist()) == ([0, 1, 2, 3, 4, 5],) * 2
+
+
+def test_where_leaves_tell_every_position_all_are_one_piece() -> None:
+    """Then nothing is cut, and the audit has a box to count."""
+    curve = Curve(np.array([2], np.uint64), np.ones(1))
+    grid = _cut_stretches(0, np.arange(3, dtype=np.uint64), np.arange(3, dtype=np.uint64), curve)
+
+    assert (grid.firsts[0].tolist(), grid.lasts[0].tolist()) == ([0], [2])

@@ -21,8 +21,9 @@ from partita.public.axis.curve import Curve
 from partita.public.base import LARGEST_NUMBER, damaged
 from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
 from partita.public.boxes.cover import cancel_terms
+from partita.public.boxes.engine import BoxEngine
 from partita.public.boxes.grid import GridRelease
-from partita.public.boxes.leaf_doubt import BoxDoubt
+from partita.public.boxes.leaf_doubt import BoxDoubt, find_heaps, list_pieces
 from partita.public.boxes.plain_view import PlainView
 from partita.public.boxes.plan import Corners
 from partita.public.boxes.rank_boxes import RankBoxesRelease
@@ -104,8 +105,8 @@ class ViewedBoxesRelease(BoxRelease):
             raise damaged("total", "must have a noise scale")
         if bool(self.audits) != (self.audit_scale is not None):
             raise damaged("audits", "must have a noise scale")
-        if self.audits and (not self.pairs or len(self.audits) != 2 + self._audits_boxes):
-            raise damaged("audits", "must be those of a viewed column")
+        if self.audits and len(self.audits) - self._modelled not in (0, int(self._audits_heaps)):
+            raise damaged("audits", "must be those of these boxes")
 
     @cached_property
     def columns(self) -> Mapping[int, ViewedColumn]:
@@ -126,24 +127,36 @@ class ViewedBoxesRelease(BoxRelease):
         """Whether there is an audit of boxes over all columns, too: of three in rank boxes."""
         return isinstance(self.boxes, RankBoxesRelease) and len(self.axes) == 3
 
+    @property
+    def _modelled(self) -> int:
+        """How many audits are about the model of errors."""
+        return 2 + self._audits_boxes if self.pairs else 0
+
+    @property
+    def _audits_heaps(self) -> bool:
+        """Whether there is an audit of values that rows share: of trees over an ordered axis."""
+        return isinstance(self.boxes, SpendingBoxesRelease) and not all(axis.labels for axis in self.axes)
+
     def audit_grids(self) -> list[list[AuditGrid]]:
-        """The boxes of each audit: a function of released numbers."""
+        """The boxes of each audit: a function of released numbers. Early files lack the last one."""
         everything = BoxTerm((0,) * len(self.axes), tuple(axis.width - 1 for axis in self.axes), 1)
         curves = {axis: self.along(axis, everything) for axis in range(len(self.axes))}
         labels = {axis: column.view.noisy for axis, column in self.columns.items()}
-        return list_grids(self.pairs, labels, curves, whole=self._audits_boxes)
+        found = list_grids(self.pairs, labels, curves, whole=self._audits_boxes) if self.pairs else []
+        return [*found, list_pieces(self.axes, self._tree, curves)] if self._audits_heaps else found
 
     @cached_property
     def joined(self) -> _Questions:
         """The boxes, drawn towards the views, with standard errors as the audits found them."""
-        if self.audit_scale is None:
+        if not self.audits or not self._modelled:
             return self.fitted
-        grids, widths = self.audit_grids(), [axis.width for axis in self.axes]
-        misfits = [
-            max(0.0, float(audit)) + len(each) * float(self.audit_scale)
-            for audit, each in zip(self.audits, grids, strict=True)
-        ]
+        grids, widths = self.audit_grids()[: self._modelled], [axis.width for axis in self.axes]
+        misfits = [self._misfit(number, len(each)) for number, each in enumerate(grids)]
         return cast(_Questions, calibrate(cast(Fitted, self.fitted), grids, misfits, widths))
+
+    def _misfit(self, number: int, grids: int) -> float:
+        """What an audit of so many grids says at most, up to one scale of its noise."""
+        return max(0.0, float(self.audits[number])) + grids * float(self.audit_scale or 0)
 
     @cached_property
     def fitted(self) -> _Questions:
@@ -188,8 +201,16 @@ class ViewedBoxesRelease(BoxRelease):
         """What the errors of a tree lack; rank boxes have none."""
         if not isinstance(self.boxes, SpendingBoxesRelease):
             return None
-        tree = cast(FittedBoxes | SpendingBoxesRelease, self.fitted).engine
-        return BoxDoubt(self.axes, tree, np.sqrt(self.boxes.solution.variances / 2))
+        heaps = None
+        if len(self.audits) > self._modelled:
+            grids, widths = self.audit_grids()[-1], [axis.width for axis in self.axes]
+            heaps = find_heaps(self._tree, grids, self._misfit(-1, len(grids)), widths)
+        return BoxDoubt(self.axes, self._tree, np.sqrt(self.boxes.solution.variances / 2), heaps)
+
+    @property
+    def _tree(self) -> BoxEngine:
+        """The tree after the fit."""
+        return cast(FittedBoxes | SpendingBoxesRelease, self.fitted).engine
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
         """The value of each box."""

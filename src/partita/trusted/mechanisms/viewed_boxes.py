@@ -93,7 +93,7 @@ class ViewedBoxes(BoxMechanism):
     >>> from partita.domain.axis import Axis
     >>> trips = ViewedBoxes(axes=[Axis(size=365), Axis(size=300, labels=True)], epsilon=1)
     >>> trips.plan(0).views, trips.plan(0).view_epsilon, trips.plan(0).boxes.epsilon
-    ((1,), Fraction(31, 200), Fraction(33, 40))
+    ((1,), Fraction(31, 200), Fraction(163, 200))
     """
 
     name: ClassVar[str] = "viewed-boxes"
@@ -180,7 +180,7 @@ class ViewedBoxes(BoxMechanism):
             scale=None if total is None else self.total_scale,
             guarantee=self.guarantee if session.secure else None,
         )
-        return self._audit(released, points, plan, session) if released.pairs else released
+        return self._audit(released, points, plan, session) if plan.audits else released
 
     def _audit(
         self, released: ViewedBoxesRelease, points: PointCounts, plan: ViewsPlan, session: Noise
@@ -224,7 +224,8 @@ class ViewedBoxes(BoxMechanism):
         views = self.views
         if views is None:
             views = tuple(axis for axis in self.categories if self._is_worth_a_view(axis, structure))
-        audits = 2 if structure is SpendingBoxes and views else 0
+        ordered = not all(line.labels for line in self.axes)
+        audits = (2 * bool(views) + ordered) if structure is SpendingBoxes else 0
         rest = left - len(views) * each - audits * audit
         if structure is SpendingBoxes and views:
             recipe, bits = self._recipe, self._bits

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
+from partita.public.boxes.view_audits import AuditGrid
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -251,6 +252,15 @@ def _true_total_in_the_guess(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(module, "measure_misfit", wrong)
 
 
+def _a_row_in_two_pieces(patch: pytest.MonkeyPatch) -> None:
+    right = AuditGrid.count
+
+    def wrong(grid: AuditGrid, places: Any, counts: Any) -> Any:
+        return right(grid, places, counts) * (2 if len(grid.axes) == 1 else 1)
+
+    patch.setattr(AuditGrid, "count", wrong)
+
+
 BUGS: list[tuple[Bug, Sequence[Axis]]] = [
     (_half_the_scale_of_a_view, PAIR),
     (_one_noise_for_all_positions, PAIR),
@@ -263,6 +273,7 @@ BUGS: list[tuple[Bug, Sequence[Axis]]] = [
     (_sum_of_pairs_at_the_price_of_one, WIDE),
     (_misfit_of_squares, PAIR),
     (_true_total_in_the_guess, PAIR),
+    (_a_row_in_two_pieces, PAIR),
 ]
 
 
