@@ -302,7 +302,7 @@ class Ratio(NoisyNumber):
     def __str__(self) -> str:
         if not self.determinable:
             return f"not determinable, covers {self.covers}"
-        if self.hidden != (0.0, 0.0, 0.0) or not self._tail_known:
+        if self.covers.thinning or self.hidden != (0.0, 0.0, 0.0) or not self._tail_known:
             likely, assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
             value = round_within(self.value, likely, self.error)
             return f"{value} ({ends(likely, error=self.error)}){assumed}, covers {self.covers}"

@@ -345,12 +345,14 @@ class LogEstimate:
         A row of a cell adds between low and high. Where no octave stands out, nothing is known.
         """
         ends = [0.0, 0.0]
+        least = not bool((reach.inside & (self.question.most > 0.0) & ((low != 0.0) | (high != 0.0))).any())
         for side, octaves, rows, thins in self._tails(reach):
             cells = (octaves == self.trees.octaves(side)) & (self.question.most > 0.0)
             far = np.where(np.abs(low) > np.abs(high), low, high)
             weights = np.where(cells, np.abs(far), 0.0).max(axis=1)
             above = bool((far * cells.any(axis=0)).sum() > 0.0)
-            most = weigh_tail(weights, rows, BETA) if thins and any(self.trees.clear) else math.inf
+            known = thins and any(self.trees.clear)
+            most = weigh_tail(weights, rows, BETA, least=least) if known else math.inf
             ends[above] += most if above else -most
         if bool((self.question.least < 0.0).any()):  # rows that are taken away pull the other way
             ends = [ends[0] - ends[1], ends[1] - ends[0]]
