@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -644,6 +645,33 @@ def test_knots_below_a_cap_are_quarters() -> None:
     assert list_lower(5, 31) == (1,)
 
 
+@pytest.mark.parametrize(
+    ("length", "knots"),
+    [(96, (96,)), (143, (143,)), (144, (96, 144)), (287, (96, 287)), (288, (96, 192, 288))],
+)
+def test_knots_keep_apart_below_the_declared_bound(length: int, knots: tuple[int, ...]) -> None:
+    """No knot lies between 2/3 of the bound and the bound: both would have nearly the same noise."""
+    magnitudes = Magnitudes(ValueLine.of(Integer(0, length)))
+    noisy = np.zeros(magnitudes.size, np.int64)
+    noisy[magnitudes.edges[0].index(96)] = 10**6
+    caps = magnitudes.caps(noisy, Fraction(20))
+
+    assert TotalKnots(magnitudes, caps).sides[0] == knots
+
+
+def test_files_from_before_knots_kept_apart_have_theirs() -> None:
+    """Such a file does not say that knots keep apart, and has the ones right below the bound."""
+    release = KnotTotal(value=VALUE, epsilon=1).release(_points(CROWD, VALUE), noise=ZeroNoise())
+    parts = release.parts()
+    facts = {name: fact for name, fact in parts.facts.items() if name != "apart"}
+    earlier = replace(release, caps=release.caps._replace(apart=False)).knots
+    masses = np.zeros(earlier.size, np.int64)
+    read = KnotTotalRelease.from_parts(Parts(facts, {**parts.series, "noisy": masses}), None, value=VALUE)
+
+    assert not read.caps.apart
+    assert read.knots.sides == earlier.sides
+
+
 def test_files_from_before_groups_have_the_knots_that_they_had() -> None:
     """They hold no caps: these follow from the counts of magnitudes, and are 1 where none is clear."""
     for places in (CROWD, [6, 8]):
@@ -656,7 +684,9 @@ def test_files_from_before_groups_have_the_knots_that_they_had() -> None:
         parts = Parts(facts, {"buckets": release.buckets, "noisy": masses})
         read = KnotTotalRelease.from_parts(parts, None, value=VALUE)
 
-        assert read.caps == (release.caps if release.caps.seen else Caps(1, 1, seen=False))
+        assert read.caps == (
+            release.caps._replace(apart=False) if release.caps.seen else Caps(1, 1, seen=False)
+        )
         assert read.sum([]).value == pytest.approx(
             sum(place - 4 for place in places) if places == CROWD else 0
         )
