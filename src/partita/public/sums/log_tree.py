@@ -24,6 +24,7 @@ from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.boxes.plan import SignedBox
 from partita.public.sums.base import Covers, End, Ratio, SumAnswer, SumRelease, ValueLine
 from partita.public.sums.knots import FALSE_CAP
+from partita.public.sums.lorenz import LorenzCurve
 from partita.public.sums.parts import KeyCounts, PartTree
 from partita.public.sums.tails import (
     BETA,
@@ -287,6 +288,11 @@ class LogEstimate:
         step = float(self.trees.cells.line.step)
         return self._variance(lambda ratio: math.sqrt(ratio) * step)
 
+    @property
+    def covered(self) -> Bools:
+        """The cells of the octaves that stand out from the noise."""
+        return self._choose(np.abs(self.question.middle)).inside
+
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
         reach, numbers = self._choose(self.question.square), self.trees.cells.numbers
         counted = numbers * reach.inside
@@ -546,6 +552,11 @@ class LogTreeRelease(SumRelease):
         nodes = PartTree(LogCells(line).size, branching).nodes
         noisy, scale = reader.noisy("noisy", count=nodes), reader.scale("scale")
         return cls(value=line, branching=branching, noisy=noisy, scale=scale, guarantee=guarantee)
+
+    @cached_property
+    def lorenz(self) -> LorenzCurve:
+        """How the values are divided among all rows."""
+        return LorenzCurve(self._estimate([self.everything]))
 
     def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> LogEstimate:
         return LogEstimate(self.trees, self.trees.cells.weigh(check_terms(terms, self.keys)))
