@@ -716,8 +716,8 @@ class LevelTreesRelease(SumRelease):
     """Noisy masses on every node of the trees over the parts of the keys, and noisy counts of magnitudes.
 
     `noisy` holds them in whole units, all nodes of one control after the other. Everything else follows: the
-    caps from the counts of magnitudes, by the rule 2, or 1 of earlier files; answers by least squares. `guarantee` is None if the release was
-    made with injected noise.
+    caps from the counts of magnitudes, by rule 2, or 1 of earlier files; answers by least squares.
+    `guarantee` is None if the release was made with injected noise.
     """
 
     kind: ClassVar[str] = "level-trees"

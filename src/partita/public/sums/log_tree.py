@@ -290,8 +290,13 @@ class LogEstimate:
 
     @property
     def covered(self) -> Bools:
-        """The cells of the octaves that stand out from the noise."""
+        """The cells of the octaves that the sum covers."""
         return self._choose(np.abs(self.question.middle)).inside
+
+    @property
+    def hidden_rows(self) -> float:
+        """How many rows at most the sum does not cover, if they thin out."""
+        return self._hidden_rows(self._choose(np.abs(self.question.middle)))
 
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
         reach, numbers = self._choose(self.question.square), self.trees.cells.numbers

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _CLEAR: Final = 4.0  # deviations of noise that rows and total must exceed, or nothing is told
 _NEAR: Final = 2.0  # deviations by which the rank of a chosen value may be off
+_PLACES: Final = 9  # at which the noise of ranks is looked at
 _WIDER: Final = 1.07  # of the normal quantile: noise of few nodes has longer tails, and ratios are not linear
 
 
@@ -36,8 +37,9 @@ class CurveAnswer(NoisyNumber):
     """A trimmed mean, the share of the top or a Gini index.
 
     The interval allows for noise by `error`, for what cells hide by `slack`, and for a tail that noise hides:
-    `hidden` is what it may hold, as a part of the total, if it thins out. `least` and `most` hold for any
-    data, and are all that does: one row at the declared bound may hold most of a total.
+    `hidden` is what it may hold, as a part of the total, if it thins out, and `lower` by how much its rows may
+    lower the number. `least` and `most` hold for any data, and are all that does: one row at the declared bound
+    may hold most of a total.
     """
 
     about: str
@@ -48,6 +50,7 @@ class CurveAnswer(NoisyNumber):
     least: float
     most: float
     hidden: float = 0.0
+    lower: float = 0.0
     basis: str = ""
     readings: Readings = field(default=(), compare=False)
 
@@ -61,9 +64,9 @@ class CurveAnswer(NoisyNumber):
         if not (self.determinable and math.isfinite(self.hidden)):
             return self.least, self.most
         reach = NormalDist().inv_cdf((1 + chance) / 2) * _WIDER * self.error + self.slack
-        more = at_level(chance) * self.hidden
+        more, less = at_level(chance) * self.hidden, at_level(chance) * self.lower
         high = (self.value + reach + more) / (1.0 + more)
-        return max(self.least, self.value - reach), min(self.most, high)
+        return max(self.least, self.value - reach - less), min(self.most, high)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
         """What is possible whatever the data: no more is guaranteed, with any probability."""
@@ -115,12 +118,12 @@ class LorenzCurve:
         high, high_slack = self._find(numbers, 1.0 - part)
         weights = (np.clip(self._values, low, high) - part * (low + high)) * numbers
         left = (1.0 - 2.0 * part) * float(self._leaves @ numbers)
-        about = f"mean without {_percent(share)} of the rows at each end; about {low:,.6g} to {high:,.6g} are left"
+        about = f"mean without {_percent(share)} of the rows at each end, about {low:,.6g} to {high:,.6g}"
         covers = Covers(End(low, gone=low), End(high, gone=high))
         if left <= _CLEAR * (1.0 - 2.0 * part) * self._deviation(numbers):
             return CurveAnswer(about, math.nan, math.inf, 0.0, covers, *bounds)
         value = float(self._leaves @ weights) / left
-        inner = (self._values > low) & (self._values < high)
+        inner = (self._values >= low) & (self._values <= high)
         return CurveAnswer(
             about,
             min(max(value, low), high),
@@ -149,6 +152,7 @@ class LorenzCurve:
             part,
             1.0,
             self._hidden,
+            self.estimate.hidden_rows * cut / self._total,  # each may push out a row of the top
         )
 
     @property
@@ -165,6 +169,7 @@ class LorenzCurve:
         pull = np.abs((2.0 * upto - held) / rows - 1.0 - value)
         counted = self._rows * self._inside
         within = float((counted * self._halves) @ pull) + float(counted**2 @ self._halves) / (2.0 * rows)
+        within += float(np.ptp(values[self._inside > 0.0])) * self._rank_variance / rows
         return CurveAnswer(
             about,
             value,
@@ -174,7 +179,18 @@ class LorenzCurve:
             0.0,
             1.0,
             self._hidden,
+            2.0 * self.estimate.hidden_rows / rows,  # as much as if they held nothing
         )
+
+    @property
+    def _rank_variance(self) -> float:
+        """The variance of the noise in the number of rows up to a value: the most of a few places.
+
+        The sum of the distances of all pairs has squares of that noise, whose mean is not zero.
+        """
+        places = np.linspace(0, self._values.size - 1, _PLACES).astype(np.int64)
+        cells = np.arange(self._values.size)
+        return max(self._deviation((cells <= place) * self._inside) ** 2 for place in places)
 
     def _find(self, counted: Floats, share: float) -> tuple[float, float]:
         """The value below which about this share of the rows lie, and what a miss may add to a sum.
