@@ -37,6 +37,7 @@ _TOGETHER: Final = 3
 _EMPTY: Final = 2.0  # scales that the last of the three must exceed, or it is left out
 _OWN: Final = 3.0  # scales for a knot of a group, up to the last one that the whole column covers
 _BESIDE: Final = 1.5  # scales for the knot right above: its rows are likely, once the one below holds some
+_SOME: Final = 0.5  # scales for what is left of all groups on a covered knot: its bias outweighs noise
 _LEFT: Final = 3.5  # scales for the next knot that only the groups together show
 _DOUBT: Final = 6.0  # scales below which a knot of a group may be covered by its own noise
 _MAY_HIDE: Final = 3.0  # scales that a silent knot may hold in a group, up to the last of the column
@@ -267,15 +268,15 @@ def add_groups(sides: Sequence[KnotSide], masses: Floats) -> float:
 
     `masses` has a row for each group. A mass is clear if its knot is covered and it is far above the noise:
     noise alone hardly chooses it, so that no bias adds up over groups. The rest of a knot are the other
-    masses, with their noise; it counts where it is loud, and groups of smaller values add no noise of knots
-    that they do not reach.
+    masses, with their noise; it counts where there is some, and groups of smaller values add no noise of knots
+    that they do not reach. What lies right behind the last knot counts as that one.
     """
     knots, noise, tops = sides[0].knots, sides[0].noise, np.array([side.top for side in sides])
     clear = (np.arange(knots.size) < tops[:, np.newaxis]) & (masses > _DOUBT * noise)
     rest = np.where(clear, 0.0, masses).sum(axis=0)
     scale = noise * np.sqrt(np.maximum((~clear).sum(axis=0), 1))
     top = max(int(np.flatnonzero(clear.any(axis=0)).max(initial=-1)) + 1, sides[0].start)
-    loud = rest[:top] > _OWN * scale[:top]
+    loud = rest[:top] > _SOME * scale[:top]
     found = float((knots[:top] * rest[:top]) @ loud) + float((knots * masses)[clear].sum())
     while 0 < top < knots.size:
         need = _JUMP + _STEEP * np.arange(1.0, knots.size - top + 1.0)
@@ -286,7 +287,7 @@ def add_groups(sides: Sequence[KnotSide], masses: Floats) -> float:
         after = top + (1 if ahead[0] == 0 else 1 + int(ahead[-1]))
         found += float(knots[top:after] @ rest[top:after])
         top = after
-    return found
+    return found + (float(knots[top - 1]) * max(0.0, float(rest[top : top + _CLIPPED].sum())) if top else 0.0)
 
 
 @final

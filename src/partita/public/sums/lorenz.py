@@ -37,9 +37,9 @@ class CurveAnswer(NoisyNumber):
     """A trimmed mean, the share of the top or a Gini index.
 
     The interval allows for noise by `error`, for what cells hide by `slack`, and for a tail that noise hides:
-    `hidden` is what it may hold, as a part of the total, if it thins out, and `lower` by how much its rows may
-    lower the number. `least` and `most` hold for any data, and are all that does: one row at the declared bound
-    may hold most of a total.
+    `hidden` is what it may hold, as a part of the total, if it thins out, and `lower` by how much its rows
+    may lower the number. `least` and `most` hold for any data, and are all that does: one row at the declared
+    bound may hold most of a total.
     """
 
     about: str
