@@ -87,7 +87,10 @@ def test_answers_come_back_from_a_file() -> None:
     assert again.wants == release.wants
     for text in map(str, release.wants):
         question = parse_question(text)
-        mine, theirs = (QueryRunner(each, confidence=0.95, beta=0.05)(question) for each in (release, again))
+        mine, theirs = (
+            QueryRunner(release=each, confidence=0.95, beta=0.05).answer(question)
+            for each in (release, again)
+        )
         assert mine == theirs
     assert str(again.gini("paid")) == str(release.gini("paid"))
 

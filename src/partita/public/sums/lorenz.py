@@ -124,11 +124,12 @@ class LorenzCurve:
             return CurveAnswer(about, math.nan, math.inf, 0.0, covers, *bounds)
         value = float(self._leaves @ weights) / left
         inner = (self._values >= low) & (self._values <= high)
+        within = max(float(self._rows[inner] @ self._halves[inner]), self._step)
         return CurveAnswer(
             about,
             min(max(value, low), high),
             self._deviation((weights - value * (1.0 - 2.0 * part) * numbers) / left),
-            (float(self._rows[inner] @ self._halves[inner]) + low_slack + high_slack) / left,
+            (within + low_slack + high_slack) / left,
             covers,
             *bounds,
         )
@@ -147,7 +148,7 @@ class LorenzCurve:
             about,
             value,
             self._deviation((weights - value * self._values * self._inside) / self._total),
-            (float((self._rows * self._inside * self._halves) @ pull) + slack) / self._total,
+            (max(float((self._rows * self._inside * self._halves) @ pull), self._step) + slack) / self._total,
             covers,
             part,
             1.0,
@@ -229,6 +230,11 @@ class LorenzCurve:
         """The noisy number of rows of each cell, by least squares."""
         trees = self.estimate.trees
         return trees.tree.estimate_parts(trees.measured)
+
+    @property
+    def _step(self) -> float:
+        """By how much one value may be off at least: no interval has a width of zero."""
+        return float(self._cells.line.step)
 
     @property
     def _rows(self) -> Floats:

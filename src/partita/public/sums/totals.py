@@ -392,6 +392,8 @@ class KnotTotalRelease(SumRelease):
                 masses=found[:, place].sum(axis=0),
                 noise=side.noise * math.sqrt(max(1, groups.size)),
                 guide=None if whole else side.guide,
+                strange=side.strange and not whole,
+                terms=max(1, groups.size),
             )
             for side, place in zip(self._sides, self._places, strict=True)
         )
@@ -439,14 +441,26 @@ class KnotTotalRelease(SumRelease):
         return slice(1, behind), slice(behind, None)
 
     @cached_property
-    def _sides(self) -> tuple[KnotSide, KnotSide]:
-        """Both sides of a group without masses, guided by the masses of all groups together."""
-        noise, pooled = float(self.scale / UNIT), self.masses.sum(axis=0)
+    def _pooled(self) -> tuple[KnotSide, KnotSide]:
+        """Both sides of all groups together."""
+        noise, pooled, groups = float(self.scale / UNIT), self.masses.sum(axis=0), len(self.masses)
         up, down = (
-            KnotSide(np.array(knots, np.float64), pooled[place], noise * math.sqrt(len(self.masses)), seen)
+            KnotSide(
+                np.array(knots, np.float64), pooled[place], noise * math.sqrt(groups), seen, terms=groups
+            )
             for knots, place, seen in zip(self.knots.sides, self._places, self.knots.seen, strict=True)
         )
-        return replace(up, noise=noise, guide=up.top), replace(down, noise=noise, guide=down.top)
+        return up, down
+
+    @cached_property
+    def _sides(self) -> tuple[KnotSide, KnotSide]:
+        """Both sides of a group without masses, guided by the masses of all groups together."""
+        noise = float(self.scale / UNIT)
+        up, down = (
+            replace(each, noise=noise, guide=each.top, strange=not each.thins, terms=1)
+            for each in self._pooled
+        )
+        return up, down
 
     @cached_property
     def _groups(self) -> tuple[list[KnotSide], list[KnotSide]]:
