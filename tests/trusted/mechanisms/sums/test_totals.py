@@ -587,6 +587,21 @@ def test_a_total_of_all_groups_has_no_bias_that_adds_up() -> None:
     assert release.sum([release.everything]).value == pytest.approx(values.sum(), rel=0.1)
 
 
+def test_a_tail_of_all_groups_that_does_not_thin_out_is_not_assumed_to() -> None:
+    """Forty rows of each group lie far beyond the others, and no group sees them by itself."""
+    values = np.r_[np.full(4_000, 50), np.full(320, 10**6)]
+    rows = np.stack([np.arange(values.size) % 8, values + 1], axis=1)
+    points = Points.from_rows(rows, axes=[Axis(size=8), Axis.of(COST)])
+    mechanism = KnotTotal(keys=[Axis(size=8)], value=COST, epsilon="1/10")
+    for tape in range(4):
+        release = mechanism.release(points, noise=tape_noise(EndlessTape(tape)))
+        for group in range(8):
+            own = values[rows[:, 0] == group]
+            total, mean = (ask(_team(group)) for ask in (release.sum, release.mean))
+            assert total.interval()[0] <= own.sum() <= total.interval()[1]
+            assert mean.interval()[0] <= own.mean() <= mean.interval()[1]
+
+
 def test_a_group_without_rows_has_no_mean_and_no_certain_total() -> None:
     """Its mean is not determinable, and its total lies below something, never at 0 ± 0."""
     release = GROUPED.release(
