@@ -105,7 +105,7 @@ from partita.public.sums.base import SumAnswer as SumAnswer
 from partita.public.sums.group_means import GroupMeansRelease as GroupMeansRelease
 from partita.public.sums.level_trees import LevelTreesRelease as LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
-from partita.public.sums.lorenz import CurveAnswer as CurveAnswer
+from partita.public.sums.lorenz import LorenzAnswer as LorenzAnswer
 from partita.public.sums.totals import KnotTotalRelease as KnotTotalRelease
 from partita.public.sums.view import SumView as SumView
 from partita.public.tables.graph import TableGraphRelease as TableGraphRelease

@@ -16,7 +16,7 @@ from partita.errors import InvalidParameter, PrivacyWarning
 from partita.public.file import decode, encode
 from partita.public.grammar import parse_question
 from partita.public.questions import QueryRunner
-from partita.public.sums.lorenz import CurveAnswer, LorenzCurve
+from partita.public.sums.lorenz import LorenzAnswer, LorenzCurve
 from partita.public.wants import parse_want
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.sums import LogTree
@@ -190,5 +190,5 @@ def test_intervals_hold_the_truth(family: str) -> None:
     assert held.min() >= 9
 
 
-def _all(curve: LorenzCurve) -> tuple[CurveAnswer, CurveAnswer, CurveAnswer]:
+def _all(curve: LorenzCurve) -> tuple[LorenzAnswer, LorenzAnswer, LorenzAnswer]:
     return curve.trimmed_mean(TWENTIETH), curve.top_share(TENTH), curve.gini

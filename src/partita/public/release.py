@@ -56,7 +56,7 @@ from partita.public.results import (
 )
 from partita.public.sums.base import Ratio, SumAnswer
 from partita.public.sums.log_tree import LogTreeRelease
-from partita.public.sums.lorenz import CurveAnswer, LorenzCurve
+from partita.public.sums.lorenz import LorenzAnswer, LorenzCurve
 from partita.public.sums.view import SumView
 from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, CellGroups, ScaledView, Slice, View, find_view, list_columns
@@ -464,7 +464,7 @@ class Release:
                 raise InvalidParameter("column", rule, given=column, fix=fix)
             return InterquartileRange(*map(found.quantile, QUARTILES))
 
-    def trimmed_mean(self, column: str, share: object, /) -> CurveAnswer:
+    def trimmed_mean(self, column: str, share: object, /) -> LorenzAnswer:
         """The mean of the rows that are left without this share of them at each end.
 
         For a release that was made for it, or that has sums of the column by its own values.
@@ -474,13 +474,13 @@ class Release:
         found = self._find_curve(TRIMMED_MEAN, column, part).trimmed_mean(part)
         return found.read_from(ReleaseReading(self, lambda: found.error))
 
-    def top_share(self, column: str, share: object, /) -> CurveAnswer:
+    def top_share(self, column: str, share: object, /) -> LorenzAnswer:
         """The part of the total that this share of the rows hold, those with the largest values."""
         part = check_probability(share, "share")
         found = self._find_curve(TOP_SHARE, column, part).top_share(part)
         return found.read_from(ReleaseReading(self, lambda: found.error))
 
-    def gini(self, column: str, /) -> CurveAnswer:
+    def gini(self, column: str, /) -> LorenzAnswer:
         """The Gini index of a column: how unequal its values are, from 0 to 1."""
         found = self._find_curve(GINI, column, None).gini
         return found.read_from(ReleaseReading(self, lambda: found.error))

@@ -33,7 +33,7 @@ _WIDER: Final = 1.07  # of the normal quantile: noise of few nodes has longer ta
 
 @final
 @dataclass(frozen=True, repr=False)
-class CurveAnswer(NoisyNumber):
+class LorenzAnswer(NoisyNumber):
     """A trimmed mean, the share of the top or a Gini index.
 
     The interval allows for noise by `error`, for what cells hide by `slack`, and for a tail that noise hides:
@@ -54,7 +54,7 @@ class CurveAnswer(NoisyNumber):
     basis: str = ""
     readings: Readings = field(default=(), compare=False)
 
-    def read_from(self, reading: Reading) -> CurveAnswer:
+    def read_from(self, reading: Reading) -> LorenzAnswer:
         """The same number, which knows what it was read from."""
         return replace(self, readings=((1.0, reading),))
 
@@ -81,7 +81,7 @@ class CurveAnswer(NoisyNumber):
         return f"{value} ({ends(likely, error=self.error + self.slack)}){assumed}\n{self.about}"
 
     def __repr__(self) -> str:
-        return f"CurveAnswer({', '.join(str(self).splitlines())})"
+        return f"LorenzAnswer({', '.join(str(self).splitlines())})"
 
     def _repr_html_(self) -> str:
         likely = self.interval()
@@ -105,7 +105,7 @@ class LorenzCurve:
 
     estimate: LogEstimate
 
-    def trimmed_mean(self, share: Fraction) -> CurveAnswer:
+    def trimmed_mean(self, share: Fraction) -> LorenzAnswer:
         """The mean of the rows that are left if this share of them is taken away at each end.
 
         It is that of values clipped at the quantiles q and 1 - q, corrected for the clipped rows. A clip that
@@ -121,11 +121,11 @@ class LorenzCurve:
         about = f"mean without {_percent(share)} of the rows at each end, about {low:,.6g} to {high:,.6g}"
         covers = Covers(End(low, gone=low), End(high, gone=high))
         if left <= _CLEAR * (1.0 - 2.0 * part) * self._deviation(numbers):
-            return CurveAnswer(about, math.nan, math.inf, 0.0, covers, *bounds)
+            return LorenzAnswer(about, math.nan, math.inf, 0.0, covers, *bounds)
         value = float(self._leaves @ weights) / left
         inner = (self._values >= low) & (self._values <= high)
         within = max(float(self._rows[inner] @ self._halves[inner]), self._step)
-        return CurveAnswer(
+        return LorenzAnswer(
             about,
             min(max(value, low), high),
             self._deviation((weights - value * (1.0 - 2.0 * part) * numbers) / left),
@@ -134,17 +134,17 @@ class LorenzCurve:
             *bounds,
         )
 
-    def top_share(self, share: Fraction) -> CurveAnswer:
+    def top_share(self, share: Fraction) -> LorenzAnswer:
         """The part of the total that is held by this share of the rows, those with the largest values."""
         part, about = float(share), f"share of the total that the top {_percent(share)} of the rows hold"
         covers = self._covers
         if not self._is_clear:
-            return CurveAnswer(about, math.nan, math.inf, 0.0, covers, part, 1.0)
+            return LorenzAnswer(about, math.nan, math.inf, 0.0, covers, part, 1.0)
         cut, slack = self._find(self._inside, 1.0 - part)
         weights = (np.maximum(self._values - cut, 0.0) + part * cut) * self._inside
         value = min(1.0, max(part, float(self._leaves @ weights) / self._total))
         pull = np.abs((self._values > cut) - value)
-        return CurveAnswer(
+        return LorenzAnswer(
             about,
             value,
             self._deviation((weights - value * self._values * self._inside) / self._total),
@@ -157,11 +157,11 @@ class LorenzCurve:
         )
 
     @property
-    def gini(self) -> CurveAnswer:
+    def gini(self) -> LorenzAnswer:
         """The mean distance of two rows over twice the mean: 0 if all are equal, near 1 if one has all."""
         about, covers = "Gini index of all rows", self._covers
         if not self._is_clear:
-            return CurveAnswer(about, math.nan, math.inf, 0.0, covers, 0.0, 1.0)
+            return LorenzAnswer(about, math.nan, math.inf, 0.0, covers, 0.0, 1.0)
         held, values = self._leaves * self._inside, self._values
         rows, total = float(held.sum()), self._total
         upto, below = np.cumsum(held), np.cumsum(held * values)
@@ -171,7 +171,7 @@ class LorenzCurve:
         counted = self._rows * self._inside
         within = float((counted * self._halves) @ pull) + float(counted**2 @ self._halves) / (2.0 * rows)
         within += float(np.ptp(values[self._inside > 0.0])) * self._rank_variance / rows
-        return CurveAnswer(
+        return LorenzAnswer(
             about,
             value,
             self._deviation((apart / (rows * total) - value / rows - value * values / total) * self._inside),
