@@ -200,7 +200,7 @@ def test_rows_below_the_bound_place_no_cap() -> None:
     for tape in range(20):
         release = mechanism.release(points, noise=tape_noise(EndlessTape(tape)))
         held += _holds(release.sum([release.everything]), truth)[0]
-        assert release.controls.tops.seen[0] > 1
+        assert release.controls.tops.seen[0] != 1
     assert held >= 18
 
 
