@@ -105,6 +105,7 @@ from partita.public.sums.base import SumAnswer as SumAnswer
 from partita.public.sums.group_means import GroupMeansRelease as GroupMeansRelease
 from partita.public.sums.level_trees import LevelTreesRelease as LevelTreesRelease
 from partita.public.sums.log_tree import LogTreeRelease as LogTreeRelease
+from partita.public.sums.lorenz import LorenzAnswer as LorenzAnswer
 from partita.public.sums.totals import KnotTotalRelease as KnotTotalRelease
 from partita.public.sums.view import SumView as SumView
 from partita.public.tables.graph import TableGraphRelease as TableGraphRelease
@@ -114,13 +115,16 @@ from partita.public.wanted import Share as Share
 from partita.public.wanted import WantedView as WantedView
 from partita.public.wants import Want as Want
 from partita.public.wants import bounds as bounds
+from partita.public.wants import gini as gini
 from partita.public.wants import interquartile_range as interquartile_range
 from partita.public.wants import mean as mean
 from partita.public.wants import median as median
 from partita.public.wants import quantile as quantile
 from partita.public.wants import quantiles as quantiles
 from partita.public.wants import share as share
+from partita.public.wants import top_share as top_share
 from partita.public.wants import total as total
+from partita.public.wants import trimmed_mean as trimmed_mean
 from partita.public.wants import variance as variance
 from partita.public.workload.numerical import GlobalTruncationRelease as GlobalTruncationRelease
 from partita.public.workload.numerical import InstanceTruncationRelease as InstanceTruncationRelease

@@ -101,6 +101,7 @@ questions = {
         *(f"{kind} of age by bins(visits, 2)" for kind in ("sum", "mean")),
     ],
     "queries-beside": ["answers"],
+    "log-tree": ["trimmed mean 0.05 of age", "top share 0.1 of age", "gini of age"],
 }
 from partita.public.grammar import parse_question
 from partita.public.questions import KINDS

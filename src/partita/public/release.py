@@ -55,6 +55,8 @@ from partita.public.results import (
     total,
 )
 from partita.public.sums.base import Ratio, SumAnswer
+from partita.public.sums.log_tree import LogTreeRelease
+from partita.public.sums.lorenz import LorenzAnswer, LorenzCurve
 from partita.public.sums.view import SumView, refuse_region
 from partita.public.tables.sums import TableSumView, find_table_sums
 from partita.public.views import BoxView, CellGroups, ScaledView, Slice, View, find_view, list_columns
@@ -66,7 +68,17 @@ from partita.public.wanted import (
     find_bounds,
     find_share,
 )
-from partita.public.wants import MEAN, TOTAL, VARIANCE, Want, WantKind
+from partita.public.wants import (
+    GINI,
+    MEAN,
+    TOP_SHARE,
+    TOTAL,
+    TRIMMED_MEAN,
+    VARIANCE,
+    Want,
+    WantKind,
+    check_trim,
+)
 from partita.public.window import window_heat
 from partita.public.workload.release import QueryView
 
@@ -472,6 +484,41 @@ class Release:
                 fix = "publish with wants=[pt.interquartile_range(...)]"
                 raise InvalidParameter("column", rule, given=column, fix=fix)
             return InterquartileRange(*map(found.quantile, QUARTILES))
+
+    def trimmed_mean(self, column: str, share: object, /) -> LorenzAnswer:
+        """The mean of the rows that are left without this share of them at each end.
+
+        For a release that was made for it, or that has sums of the column by its own values.
+        """
+        part = check_probability(share, "share")
+        check_trim(TRIMMED_MEAN(column=column, share=part))
+        found = self._find_curve(TRIMMED_MEAN, column, part).trimmed_mean(part)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
+
+    def top_share(self, column: str, share: object, /) -> LorenzAnswer:
+        """The part of the total that this share of the rows hold, those with the largest values."""
+        part = check_probability(share, "share")
+        found = self._find_curve(TOP_SHARE, column, part).top_share(part)
+        return found.read_from(ReleaseReading(self, lambda: found.error))
+
+    def gini(self, column: str, /) -> LorenzAnswer:
+        """The Gini index of a column: how unequal its values are, from 0 to 1."""
+        found = self._find_curve(GINI, column, None).gini
+        return found.read_from(ReleaseReading(self, lambda: found.error))
+
+    def _find_curve(self, kind: WantKind, column: object, share: Fraction | None) -> LorenzCurve:
+        """How the values of a column are divided, if that was wanted or its sums by itself were published."""
+        with self._explain_wants():
+            wanted = not self.wants or any(
+                each.kind is kind and each.column == column and each.arguments.get("share") == share
+                for each in self.wants
+            )
+            held = [view.sums for view in self.sums if view.column == column]
+            curves = [sums.lorenz for sums in held if isinstance(sums, LogTreeRelease)]
+            rule = f"must be one whose {kind.name.replace('_', ' ')} was released"
+            fix = f"publish with wants=[pt.{kind.name}(...)]"
+            check(wanted and curves, "column", rule, given=column, fix=fix)
+            return curves[0]
 
     def answers(self) -> Answers:
         """The answers to all queries that were published, in their order; `labels` says which is which."""

@@ -135,6 +135,17 @@ BOUNDS: Final = WantKind(
     {"bounds of {column} [without {without}]": "bounds of cost without 0.001"},
     (_COLUMN, Parameter("without", Type.SHARE, default=USUAL_BOUNDS)),
 )
+TRIMMED_MEAN: Final = WantKind(
+    "trimmed_mean",
+    {"trimmed mean {share} of {column}": "trimmed mean 0.05 of salary"},
+    (_COLUMN, Parameter("share", Type.SHARE)),
+)
+TOP_SHARE: Final = WantKind(
+    "top_share",
+    {"top share {share} of {column}": "top share 0.1 of income"},
+    (_COLUMN, Parameter("share", Type.SHARE)),
+)
+GINI: Final = WantKind("gini", {"gini of {column}": "gini of income"}, (_COLUMN,))
 INTERQUARTILE_RANGE: Final = WantKind(
     "interquartile_range",
     {"interquartile range of {column} [with {interval}]": "interquartile range of cost"},
@@ -152,6 +163,9 @@ WANTS: Final[Mapping[str, WantKind]] = {
         MEAN,
         VARIANCE,
         SHARE,
+        TRIMMED_MEAN,
+        TOP_SHARE,
+        GINI,
         RANGES,
     )
 }
@@ -188,6 +202,29 @@ def quantiles(column: str, number: int, *, interval: bool = False) -> Want:
 def interquartile_range(column: str, *, interval: bool = False) -> Want:
     """How far the quartiles lie apart: the quantile 3/4 less that of 1/4; `interval` as in `quantile`."""
     return INTERQUARTILE_RANGE(column=_check_column(column), interval=check_bool(interval, "interval"))
+
+
+def trimmed_mean(column: str, share: object) -> Want:
+    """The mean of the rows that are left without this share of them at each end, which is below one half.
+
+    >>> trimmed_mean("salary", 0.05)
+    Want(trimmed mean 1/20 of salary)
+    """
+    return check_trim(TRIMMED_MEAN(column=_check_column(column), share=check_probability(share, "share")))
+
+
+def top_share(column: str, share: object) -> Want:
+    """The part of the total that this share of the rows hold, those with the largest values.
+
+    >>> top_share("income", 0.1)
+    Want(top share 1/10 of income)
+    """
+    return TOP_SHARE(column=_check_column(column), share=check_probability(share, "share"))
+
+
+def gini(column: str) -> Want:
+    """The Gini index of a column without negative values: 0 if all rows are equal, near 1 if one has all."""
+    return GINI(column=_check_column(column))
 
 
 def bounds(column: str, without: object = USUAL_BOUNDS) -> Want:
@@ -262,7 +299,7 @@ def parse_want(text: str) -> Want:
     except InvalidParameter as error:
         raise InvalidParameter("wants", error.rule, given=text, fix=error.fix) from None
     _check_together(arguments.get("where", {}))
-    return kind(**arguments)
+    return check_trim(kind(**arguments))
 
 
 def read_want(given: object) -> Want:
@@ -311,6 +348,14 @@ def _write_value(value: object) -> str:
         return str(plain)
     fix = 'pass for example delay=(15, None), or region="north"'
     raise InvalidParameter("where", "must have numbers, text or dates as values", given=value, fix=fix)
+
+
+def check_trim(want: Want) -> Want:
+    """Refuse a trimmed mean of nothing."""
+    if want.kind is TRIMMED_MEAN:
+        rule, fix = "must be below one half, as it is taken away at both ends", "pass for example 0.05"
+        check(want["share"] < Fraction(1, 2), "share", rule, given=str(want["share"]), fix=fix)
+    return want
 
 
 def _check_column(column: object) -> str:

@@ -25,10 +25,13 @@ from partita.public.sums.totals import MOST_TOTALS
 from partita.public.wanted import WantedView, check_cells, derive_cells
 from partita.public.wants import (
     BOUNDS,
+    GINI,
     INTERQUARTILE_RANGE,
     MEAN,
     RANGES,
     SHARE,
+    TOP_SHARE,
+    TRIMMED_MEAN,
     VARIANCE,
     Want,
     WantKind,
@@ -53,6 +56,7 @@ from partita.trusted.sources.tally import Tally
 Wants: TypeAlias = Sequence[object]
 """Wants, or their texts."""
 
+_CURVES: Final = (TRIMMED_MEAN, TOP_SHARE, GINI)  # are read off one log tree of the column
 _FEW_GROUPS: Final = 16  # two to so many have knots: better than one clip where their scales differ
 _FOR_WANTS: Final = "It is what serves the wants best."
 _UNITS: Final = 10**4  # shares are whole multiples of one over this, and at least one of them
@@ -146,10 +150,14 @@ def checked_wants(schema: Mapping[str, Domain], wants: object) -> tuple[Want, ..
     found: list[Want] = []
     for want in map(read_want, listed):  # type: ignore[call-overload]
         check_columns(want.columns, schema, "wants")
-        if want.kind in (BOUNDS, INTERQUARTILE_RANGE):
+        if want.kind in (BOUNDS, INTERQUARTILE_RANGE, *_CURVES):
             check_numbers([want.column], schema, "wants")
         if want.kind is SHARE:
             _check_share(want, schema)
+        if want.kind in (TOP_SHARE, GINI):
+            rule, fix = "must be about a column without negative values", "declare 0 as its lower bound"
+            low = schema[want.column].low  # type: ignore[attr-defined]
+            check(low >= 0, "wants", rule, given=want.column, fix=fix)
         check(want not in found, "wants", "must name each want once", given=str(want), fix="leave one out")
         found.append(want)
     return tuple(found)
@@ -177,6 +185,8 @@ def _family(want: Want) -> str:
     """Wants of one family about the same columns come from one view."""
     if want.kind in (SHARE, BOUNDS, RANGES):
         return want.kind.name
+    if want.kind in _CURVES:
+        return "curve"
     return "quantiles" if want.shares else "sums"
 
 
@@ -206,6 +216,8 @@ def _choose_request(
             declared, share, guarantee, QuantileSelection.name, quantiles=quantiles, interval=bought
         )
     check_numbers([first.column], schema, "wants")
+    if first.kind in _CURVES:
+        return sum_request(declared, (first.column,), share, guarantee, moments=False)
     keys = () if first.by is None else (first.by,)
     kinds = {want.kind for want in wants}
     groups = count_cells([Axis.of(schema[key]) for key in keys])

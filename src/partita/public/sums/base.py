@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from partita.public.sums.log_tree import LogEstimate
     from partita.public.sums.parts import KeyCounts
 
-_ASSUMED: Final = " if the tail thins out"
+ASSUMED: Final = " if the tail thins out"
 _TAIL_DEVIATIONS: Final = 1.96  # of an interval of 95%, for which tails are stated
 
 
@@ -176,7 +176,7 @@ class SumAnswer(NoisyNumber):
         if self.hidden == (0.0, 0.0):
             return low, high
         least, most = self.worst(min(0.5, 1 - float(confidence)))
-        below, above = (_at_level(float(confidence)) * end for end in self.hidden)
+        below, above = (at_level(float(confidence)) * end for end in self.hidden)
         return max(least, low + below), min(most, high + above)
 
     def worst(self, beta: float = 0.05) -> tuple[float, float]:
@@ -191,7 +191,7 @@ class SumAnswer(NoisyNumber):
         """The value and how far it can be trusted; where a tail is hidden, what is certain comes first."""
         if not self.covers.thinning and self.hidden == (0.0, 0.0):
             return with_interval(self.value, self.interval())
-        (low, high), assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
+        (low, high), assumed = self.interval(), ASSUMED if self.covers.thinning else ""
         if low <= 0.0 <= high and self.hidden[0] == 0.0:
             return f"below {round_within(high, (low, high), self.error)}{assumed}"
         least = f"at least {round_within(low, (low, high), self.error)}; " if self.hidden[0] == 0.0 else ""
@@ -208,7 +208,7 @@ class SumAnswer(NoisyNumber):
         return _format_sum("SumAnswer", self, [("covers", self.covers), ("rows with values beyond", beyond)])
 
 
-def _at_level(confidence: float) -> float:
+def at_level(confidence: float) -> float:
     """By how much a hidden tail, stated for 95%, is more at a higher confidence; never less."""
     return max(1.0, NormalDist().inv_cdf((1 + confidence) / 2) / _TAIL_DEVIATIONS)
 
@@ -275,7 +275,7 @@ class Ratio(NoisyNumber):
         found = self.joint.interval(z) if self.determinable else None
         if found and not self._tail_known:
             return self.worst(min(0.5, 1 - float(confidence)))
-        part = _at_level(float(confidence))
+        part = at_level(float(confidence))
         low, high = self._with_hidden(*found, part) if found else (-math.inf, math.inf)
         part = z / _TAIL_DEVIATIONS
         return self._convert(low - part * self.tail.below), self._convert(high + part * self.tail.above)
@@ -302,8 +302,8 @@ class Ratio(NoisyNumber):
     def __str__(self) -> str:
         if not self.determinable:
             return f"not determinable, covers {self.covers}"
-        if self.hidden != (0.0, 0.0, 0.0) or not self._tail_known:
-            likely, assumed = self.interval(), _ASSUMED if self.covers.thinning else ""
+        if self.covers.thinning or self.hidden != (0.0, 0.0, 0.0) or not self._tail_known:
+            likely, assumed = self.interval(), ASSUMED if self.covers.thinning else ""
             value = round_within(self.value, likely, self.error)
             return f"{value} ({ends(likely, error=self.error)}){assumed}, covers {self.covers}"
         return f"{with_interval(self.value, self.interval())}, covers {self.covers}"

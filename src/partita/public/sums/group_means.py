@@ -178,10 +178,13 @@ class PooledColumn:
 
     @property
     def flat(self) -> bool:
-        """Whether only zeros stand out of the noise, so that nothing tells how large other values may be."""
-        origins = 1 + len(self.buckets.above), 1 + len(self.buckets.below)
-        past = [side.seen[origin + 1 :] for side, origin in zip(self._sides, origins, strict=True)]
-        return not self.centred and not any(bool((seen > 0.0).any()) for seen in past)
+        """Whether only zeros stand out of the noise, so that nothing tells how large other values may be.
+
+        Rows beyond a bound that is the origin count as zeros, too.
+        """
+        return not self.centred and not any(
+            bool((side.seen[side.middles > 0.0] > 0.0).any()) for side in self._sides
+        )
 
     @property
     def band(self) -> Clip | None:
@@ -401,19 +404,19 @@ class GroupEstimate:
             top = min(max(top, clip.low * rows), clip.high * rows)
         found, worst = self.release.excess, self.release.worst_excess
         shift = found.above - found.below
+        tail = MeanTail(
+            max(0.0, shift + self._most_tail(worst.below, rows)),
+            max(0.0, self._most_tail(worst.above, rows) - shift),
+        )
+        flat = self.release.pooled.flat
         return Ratio(
             self._joint(top + shift * rows, rows, clip.low + shift, clip.high + shift),
-            self.release.covers,
+            replace(self.release.covers, thinning=not flat and sum(worst) > 0.0),
             -float(line.down),
             float(line.up),
             self._bounds,
             shown=self.release.number,
-            tail=MeanTail(math.inf, math.inf)
-            if self.release.pooled.flat
-            else MeanTail(
-                max(0.0, shift + self._most_tail(worst.below, rows)),
-                max(0.0, self._most_tail(worst.above, rows) - shift),
-            ),
+            tail=MeanTail(math.inf, math.inf) if flat else tail,
             fewest=self._fewest,
         )
 

@@ -37,6 +37,7 @@ _TOGETHER: Final = 3
 _EMPTY: Final = 2.0  # scales that the last of the three must exceed, or it is left out
 _OWN: Final = 3.0  # scales for a knot of a group, up to the last one that the whole column covers
 _BESIDE: Final = 1.5  # scales for the knot right above: its rows are likely, once the one below holds some
+_SOME: Final = 0.5  # scales for what is left of all groups on a covered knot: its bias outweighs noise
 _LEFT: Final = 3.5  # scales for the next knot that only the groups together show
 _DOUBT: Final = 6.0  # scales below which a knot of a group may be covered by its own noise
 _MAY_HIDE: Final = 3.0  # scales that a silent knot may hold in a group, up to the last of the column
@@ -44,6 +45,7 @@ _FARTHEST: Final = 2.5  # deviations of its noise by which other groups may move
 _CLIPPED: Final = 2  # knots behind the last covered one whose rows count as that one
 _WIDER: Final = 1.02  # of the normal quantile: sums of few Laplace noises have longer tails
 _WIDER_MEAN: Final = 1.07  # the same for means: 2.1 deviations, as of means by group
+_STRANGE: Final = 0.005  # how often noise alone contradicts at most that a tail thins out
 _FEWEST_ROWS: Final = 9.0  # scales of noise: a mean of fewer rows is not determinable
 
 
@@ -60,7 +62,8 @@ class KnotSide:
     """One side of zero: its knots, the noisy masses on them in rows, and the scale of noise in rows.
 
     `seen` is the number of knots up to the one where counts of magnitudes end, 0 where nothing stood out.
-    `guide` is for a set of groups: as many knots are covered in the whole column.
+    `guide` is for a set of groups: as many knots are covered in the whole column, whose tail is `strange` if
+    it does not thin out. A mass has the noise of `terms` groups.
     """
 
     knots: Floats
@@ -68,6 +71,8 @@ class KnotSide:
     noise: float
     seen: int
     guide: int | None = None
+    strange: bool = False
+    terms: int = 1
 
     @cached_property
     def top(self) -> int:
@@ -125,8 +130,30 @@ class KnotSide:
 
     @property
     def known(self) -> bool:
-        """Whether something is known of this side: a knot is covered, or one of the whole column."""
-        return bool(self.top or self.start)
+        """Whether something is known of this side: a knot is covered, or one of the whole column.
+
+        Where a silent knot contradicts that the tail thins out, nothing is.
+        """
+        return bool(self.top or self.start) and not self.strange and self.thins
+
+    @property
+    def thins(self) -> bool:
+        """Whether no silent knot clearly holds more rows than a tail has that thins out."""
+        near = max(self.top, self.start)
+        if not near or near >= self.knots.size:
+            return True
+        own = Fraction(self.noise / math.sqrt(self.terms))
+        clear = laplace_sum_reach(own, self.terms, _STRANGE / (self.knots.size - near))
+        return not bool((self.masses[near:] - clear > self._tail_rows(near, BETA)).any())
+
+    def _tail_rows(self, near: int, beta: float) -> Floats:
+        """How many rows silent knots hold at most from the one numbered `near` on, if the tail thins out."""
+        thinning = self._thinning
+        first = max(0.0, float(self.masses[near])) + self.noise * math.log(1 / (2 * beta))
+        if near == self.top:
+            last = max(float(self.masses[near - 1]), self.noise)
+            first = min(first, (last + MARGIN * self.noise) * (thinning if near > self.start else 1.0))
+        return first * np.power(thinning, np.arange(self.knots.size - near), dtype=np.float64)
 
     @property
     def silent(self) -> bool:
@@ -203,12 +230,7 @@ class KnotSide:
             total += self._last * MARGIN * self.noise
         if near == self.knots.size:
             return Held(total, most)
-        thinning = self._thinning
-        first = max(0.0, float(self.masses[near])) + self.noise * math.log(1 / (2 * beta))
-        if near == self.top:
-            last = max(float(self.masses[near - 1]), self.noise)
-            first = min(first, (last + MARGIN * self.noise) * (thinning if near > self.start else 1.0))
-        rows = first * np.power(thinning, np.arange(self.knots.size - near), dtype=np.float64)
+        rows = self._tail_rows(near, beta)
         return Held(total + weigh_tail(self.knots[near:], rows, beta), most + float(rows.sum()))
 
     def ends(self, slack: float) -> tuple[float, float]:
@@ -267,15 +289,15 @@ def add_groups(sides: Sequence[KnotSide], masses: Floats) -> float:
 
     `masses` has a row for each group. A mass is clear if its knot is covered and it is far above the noise:
     noise alone hardly chooses it, so that no bias adds up over groups. The rest of a knot are the other
-    masses, with their noise; it counts where it is loud, and groups of smaller values add no noise of knots
-    that they do not reach.
+    masses, with their noise; it counts where there is some, and groups of smaller values add no noise of
+    knots that they do not reach. What lies right behind the last knot counts as that one.
     """
     knots, noise, tops = sides[0].knots, sides[0].noise, np.array([side.top for side in sides])
     clear = (np.arange(knots.size) < tops[:, np.newaxis]) & (masses > _DOUBT * noise)
     rest = np.where(clear, 0.0, masses).sum(axis=0)
     scale = noise * np.sqrt(np.maximum((~clear).sum(axis=0), 1))
     top = max(int(np.flatnonzero(clear.any(axis=0)).max(initial=-1)) + 1, sides[0].start)
-    loud = rest[:top] > _OWN * scale[:top]
+    loud = rest[:top] > _SOME * scale[:top]
     found = float((knots[:top] * rest[:top]) @ loud) + float((knots * masses)[clear].sum())
     while 0 < top < knots.size:
         need = _JUMP + _STEEP * np.arange(1.0, knots.size - top + 1.0)
@@ -286,7 +308,7 @@ def add_groups(sides: Sequence[KnotSide], masses: Floats) -> float:
         after = top + (1 if ahead[0] == 0 else 1 + int(ahead[-1]))
         found += float(knots[top:after] @ rest[top:after])
         top = after
-    return found
+    return found + (float(knots[top - 1]) * max(0.0, float(rest[top : top + _CLIPPED].sum())) if top else 0.0)
 
 
 @final
@@ -359,9 +381,10 @@ class TotalEstimate:
         Where other groups have moved the total, the interval goes on to the one that its own masses say.
         """
         hidden = [side.hidden(BETA) for side in (self.up, self.down)]
-        above, below = (each.total for each in hidden)
-        if not (self.up.known or self.down.known):
-            above, below = math.inf, math.inf if self.down.knots.size else 0.0
+        above, below = (
+            each.total if side.known or not side.knots.size else math.inf
+            for each, side in zip(hidden, (self.up, self.down), strict=True)
+        )
         weights = np.concatenate([[0.0], self.up.weights, -self.down.weights])
         variance = laplace_variance(self.scale) * self.terms * (_WIDER_MEAN / UNIT) ** 2
         rows = self.zero + self.up.rows + self.down.rows if self.better is None else self.better.rows

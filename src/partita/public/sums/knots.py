@@ -208,16 +208,17 @@ class ValueBuckets:
         bucket[line.invalid(places)], bucket[line.null(places)] = 1, 0
         return np.asarray(bucket)
 
-    def tops(self, noisy: NDArray[Any], scale: Fraction) -> Tops:
+    def tops(self, noisy: NDArray[Any], scale: Fraction, *, earlier: bool = False) -> Tops:
         """The caps: on each side the highest bucket that is clear; if none is, as on the other side.
 
         If none is clear on either side, the fullest bucket of all serves both. Knots go on to four times
         the cap if values may: rows beyond a clear cap are few, and they are seen if they are there.
+        `earlier` is for files whose caps rows out of bounds could choose on a side without values.
         """
-        sides = noisy[3 : self._behind], noisy[self._behind :]
+        sides = self._sides(noisy, earlier=earlier)
         clear = [self._highest(side, scale) for side in sides]
         shared = max(clear)
-        if shared < 0:
+        if shared < 0 and (self.above or self.below):
             fullest = int(np.argmax(np.concatenate(sides)))
             shared = fullest if fullest < sides[0].size else fullest - sides[0].size
         up, down = (
@@ -240,12 +241,21 @@ class ValueBuckets:
 
     def is_clear(self, noisy: NDArray[Any], scale: Fraction) -> bool:
         """Whether the magnitudes of some side stand out from the noise; else the caps are a guess."""
-        sides = noisy[3 : self._behind], noisy[self._behind :]
-        return any(self._highest(side, scale) >= 0 for side in sides)
+        return any(self._highest(side, scale) >= 0 for side in self._sides(noisy))
 
     def outside(self, noisy: NDArray[Any]) -> tuple[int, int]:
         """The noisy counts of rows below and above the bounds."""
         return int(noisy[-1]), int(noisy[self._behind - 1])
+
+    def _sides(self, noisy: NDArray[Any], *, earlier: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The buckets of both sides, each with that of the rows beyond the bound, which count as the bound.
+
+        On a side without values these rows count as the origin, and tell nothing about magnitudes.
+        """
+        up, down = noisy[3 : self._behind], noisy[self._behind :]
+        if earlier:
+            return up, down
+        return up if self.above else up[:0], down if self.below else down[:0]
 
     def _highest(self, noisy: NDArray[Any], scale: Fraction) -> int:
         """The highest bucket of a side that holds values, -1 for none.
@@ -253,6 +263,8 @@ class ValueBuckets:
         Four buckets together are an octave. The highest clear octave counts, and so does the one right above
         it if it exceeds a lower level. Buckets at its top that hold next to nothing do not count.
         """
+        if not noisy.size:
+            return -1
         octaves = np.convolve(noisy, np.ones(_OCTAVE, noisy.dtype))[: noisy.size]
         passed = np.flatnonzero(octaves > octave_level(scale, self.size))
         if not passed.size:

@@ -220,7 +220,20 @@ class Controls:
             thinning=THINNING if few else measured_thinning(found[above[-1]], max(found[above[0]], 1.0)),
         )
         sure = (found - CONTRADICTED * deviations)[silent]
-        return SilentSide(silent, sign * far, limits, top, bool((sure <= limits[: silent.size]).all()))
+        thins = bool((sure <= limits[: silent.size]).all())
+        return SilentSide(
+            silent, sign * far, limits, top, thins and not self._piles_up(rows, seen, found, deviations)
+        )
+
+    def _piles_up(self, rows: Ints, seen: float, found: Floats, deviations: Floats) -> bool:
+        """Whether clearly more rows lie on the controls past the cap than on those up to it.
+
+        Rows past all controls are on the last one, too. Where each doubling has at most half of the rows of
+        the one before, all past the cap together are no more than those of the doubling below it.
+        """
+        past = np.abs(self.values[rows]) > seen
+        more = found[rows[past]].sum() - np.maximum(found[rows[~past]], 0.0).sum()
+        return bool(more > CONTRADICTED * math.sqrt(float(np.square(deviations[rows]).sum())))
 
     def top(self, number: int) -> int:
         """The last control of a side; the origin where no value can be."""
@@ -503,6 +516,7 @@ class LevelEstimate:
         same holds where a knot clearly contradicts that the tail thins out.
         """
         ends, covered = [0.0, 0.0], self._controls.cover(reach, full.controls)
+        least = not bool(covered.any())  # nothing is covered: then there is room for one row at least
         for tail in self._tails(reach):
             inner = full.controls[tail.controls] - covered[tail.controls]
             outer = full.far(tail.far) - full.controls[tail.top]
@@ -510,7 +524,7 @@ class LevelEstimate:
             if weights.size:
                 above = bool(weights[-1] > 0.0)
                 known = self.trees.clear and tail.thins
-                most = weigh_tail(np.abs(weights), tail.rows, BETA) if known else math.inf
+                most = weigh_tail(np.abs(weights), tail.rows, BETA, least=least) if known else math.inf
                 ends[above] += most if above else -most
         if bool((self.question.least < 0.0).any()):  # rows that are taken away pull the other way
             ends = [ends[0] - ends[1], ends[1] - ends[0]]
@@ -702,8 +716,8 @@ class LevelTreesRelease(SumRelease):
     """Noisy masses on every node of the trees over the parts of the keys, and noisy counts of magnitudes.
 
     `noisy` holds them in whole units, all nodes of one control after the other. Everything else follows: the
-    caps from the counts of magnitudes, answers by least squares. `guarantee` is None if the release was
-    made with injected noise.
+    caps from the counts of magnitudes, by rule 2, or 1 of earlier files; answers by least squares.
+    `guarantee` is None if the release was made with injected noise.
     """
 
     kind: ClassVar[str] = "level-trees"
@@ -719,6 +733,7 @@ class LevelTreesRelease(SumRelease):
     bucket_scale: Fraction
     noisy: NDArray[Any]
     scale: Fraction
+    rule: int = 2
     guarantee: Guarantee | None = None
 
     @property
@@ -736,7 +751,7 @@ class LevelTreesRelease(SumRelease):
     @cached_property
     def controls(self) -> Controls:
         """What is counted for each part."""
-        tops = self._magnitudes.tops(self.buckets, self.bucket_scale)
+        tops = self._magnitudes.tops(self.buckets, self.bucket_scale, earlier=self.rule == 1)
         return Controls(self.value, tops, self.degree)
 
     @cached_property
@@ -771,6 +786,7 @@ class LevelTreesRelease(SumRelease):
             "branching": self.branching,
             "bucket_scale": str(self.bucket_scale),
             "scale": str(self.scale),
+            **({"rule": self.rule} if self.rule > 1 else {}),
         }
         series = {"along": self.cut.along, "at": self.cut.at, "buckets": self.buckets, "noisy": self.noisy}
         return Parts(facts, series)
@@ -781,13 +797,15 @@ class LevelTreesRelease(SumRelease):
     ) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader, line = PartsReader(parts), ValueLine.of(value)
-        reader.expect(facts=_FACTS, series=_SERIES)
+        rule = reader.integer("rule", low=2, high=2) if "rule" in parts.facts else 1
+        reader.expect(facts=(*_FACTS, "rule") if rule > 1 else _FACTS, series=_SERIES)
         cut = KeyTree(tuple(keys), reader.row("along", np.int64), reader.row("at", np.uint64))
         degree = reader.integer("degree", low=1, high=2)
         branching = reader.integer("branching", low=min(2, cut.parts), high=max(2, MOST_PARTS))
         buckets = reader.noisy("buckets", count=ValueBuckets(line).size)
         bucket_scale = reader.scale("bucket_scale")
-        controls = Controls(line, ValueBuckets(line).tops(buckets, bucket_scale), degree)
+        tops = ValueBuckets(line).tops(buckets, bucket_scale, earlier=rule == 1)
+        controls = Controls(line, tops, degree)
         return cls(
             keys=tuple(keys),
             value=line,
@@ -798,6 +816,7 @@ class LevelTreesRelease(SumRelease):
             bucket_scale=bucket_scale,
             noisy=reader.noisy("noisy", count=controls.size * PartTree(cut.parts, branching).nodes),
             scale=reader.scale("scale"),
+            rule=rule,
             guarantee=guarantee,
         )
 

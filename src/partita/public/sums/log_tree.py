@@ -24,6 +24,7 @@ from partita.public.boxes.base import BoxTerm, check_terms
 from partita.public.boxes.plan import SignedBox
 from partita.public.sums.base import Covers, End, Ratio, SumAnswer, SumRelease, ValueLine
 from partita.public.sums.knots import FALSE_CAP
+from partita.public.sums.lorenz import LorenzCurve
 from partita.public.sums.parts import KeyCounts, PartTree
 from partita.public.sums.tails import (
     BETA,
@@ -287,6 +288,16 @@ class LogEstimate:
         step = float(self.trees.cells.line.step)
         return self._variance(lambda ratio: math.sqrt(ratio) * step)
 
+    @property
+    def covered(self) -> Bools:
+        """The cells of the octaves that the sum covers."""
+        return self._choose(np.abs(self.question.middle)).inside
+
+    @property
+    def hidden_rows(self) -> float:
+        """How many rows at most the sum does not cover, if they thin out."""
+        return self._hidden_rows(self._choose(np.abs(self.question.middle)))
+
     def _variance(self, shown: Callable[[float], float]) -> Ratio:
         reach, numbers = self._choose(self.question.square), self.trees.cells.numbers
         counted = numbers * reach.inside
@@ -345,12 +356,14 @@ class LogEstimate:
         A row of a cell adds between low and high. Where no octave stands out, nothing is known.
         """
         ends = [0.0, 0.0]
+        least = not bool((reach.inside & (self.question.most > 0.0) & ((low != 0.0) | (high != 0.0))).any())
         for side, octaves, rows, thins in self._tails(reach):
             cells = (octaves == self.trees.octaves(side)) & (self.question.most > 0.0)
             far = np.where(np.abs(low) > np.abs(high), low, high)
             weights = np.where(cells, np.abs(far), 0.0).max(axis=1)
             above = bool((far * cells.any(axis=0)).sum() > 0.0)
-            most = weigh_tail(weights, rows, BETA) if thins and any(self.trees.clear) else math.inf
+            known = thins and any(self.trees.clear)
+            most = weigh_tail(weights, rows, BETA, least=least) if known else math.inf
             ends[above] += most if above else -most
         if bool((self.question.least < 0.0).any()):  # rows that are taken away pull the other way
             ends = [ends[0] - ends[1], ends[1] - ends[0]]
@@ -544,6 +557,11 @@ class LogTreeRelease(SumRelease):
         nodes = PartTree(LogCells(line).size, branching).nodes
         noisy, scale = reader.noisy("noisy", count=nodes), reader.scale("scale")
         return cls(value=line, branching=branching, noisy=noisy, scale=scale, guarantee=guarantee)
+
+    @cached_property
+    def lorenz(self) -> LorenzCurve:
+        """How the values are divided among all rows."""
+        return LorenzCurve(self._estimate([self.everything]))
 
     def _estimate(self, terms: Sequence[BoxTerm], density: KeyCounts | None = None) -> LogEstimate:
         return LogEstimate(self.trees, self.trees.cells.weigh(check_terms(terms, self.keys)))

@@ -310,6 +310,24 @@ class PartTree:
             levels.append(self.sum_siblings(levels[-1]))
         return np.concatenate(levels, axis=-1)
 
+    def estimate_parts(self, measured: Floats) -> Floats:
+        """The parts by least squares, all at once: what `plain` says of each of them by itself.
+
+        >>> tree = PartTree(4, 2)
+        >>> tree.estimate_parts(np.array([1.0, 2.0, 3.0, 4.0, 6.0, 7.0])).tolist()
+        [2.0, 3.0, 3.0, 4.0]
+        """
+        variances, shares = self.plain.variances, self.plain.shares
+        nodes = np.split(measured, np.cumsum(self.hierarchy.nodes)[:-1])
+        levels = nodes[:1]
+        for own, share in zip(nodes[1:], variances[1:], strict=True):
+            levels.append(share * own + (1.0 - share) * self.sum_siblings(levels[-1]))
+        found = levels[-1]
+        for level in range(self.levels - 2, -1, -1):
+            lacking = found - self.sum_siblings(levels[level])
+            found = levels[level] + shares[level] * self.repeat_parents(lacking, level)
+        return np.asarray(found)
+
     @cached_property
     def plain(self) -> Blend:
         """Least squares, by the measured nodes alone."""
@@ -362,19 +380,19 @@ class Blend:
         """The coefficients for each linear question, a row of weights over the parts."""
         tree = self.tree
         pulls = [np.asarray(asked * np.ones_like(self.distrust))]
-        for shares in self._shares:
+        for shares in self.shares:
             pulls.append(tree.sum_siblings(pulls[-1] * shares))
         given, found = pulls[-1], []
         for level in range(tree.levels - 1, 0, -1):
-            own = self._variances[level]
+            own = self.variances[level]
             found.append(given * own)
             given = pulls[level - 1] + tree.repeat_parents(given * (1.0 - own) - pulls[level], level - 1)
-        own = self._variances[0]
+        own = self.variances[0]
         nodes = np.concatenate([given * own, *reversed(found)], axis=-1)
         return PartCoefficients(nodes, given * (1.0 - own))
 
     @cached_property
-    def _variances(self) -> list[Floats]:
+    def variances(self) -> list[Floats]:
         """The variance of each node by itself and what is below it, in units of one measurement.
 
         Where all that is below has variance v, the best of both has v / (v + 1), which is also the share
@@ -387,11 +405,11 @@ class Blend:
         return variances
 
     @cached_property
-    def _shares(self) -> list[Floats]:
+    def shares(self) -> list[Floats]:
         """The share of what siblings lack that each node takes: that of its variance."""
         return [
             variances / self.tree.repeat_parents(self.tree.sum_siblings(variances), level)
-            for level, variances in enumerate(self._variances[:-1])
+            for level, variances in enumerate(self.variances[:-1])
         ]
 
 

@@ -56,14 +56,16 @@ def limit_rows(
     return np.array(found)
 
 
-def weigh_tail(weights: Floats, rows: Floats, beta: float) -> float:
+def weigh_tail(weights: Floats, rows: Floats, beta: float, *, least: bool = False) -> float:
     """What silent knots may add that are expected to hold at most so many rows, each with its weight.
 
     All hold what is expected of them, those with next to no row left out, or the last knot where beta rows
-    are expected holds a whole one; whichever is more.
+    are expected holds a whole one; whichever is more. With `least` that is a row of the first knot at least:
+    what nothing was seen of has no error of its own.
     """
     together = float(weights @ np.where(rows >= _SELDOM, rows, 0.0))
-    return max(together, float(weights[rows >= beta].max(initial=0.0)))
+    found = max(together, float(weights[rows >= beta].max(initial=0.0)))
+    return max(found, float(weights[weights > 0.0][:1].sum())) if least else found
 
 
 def spread_hidden(hidden: tuple[float, float], bounds: Bounds) -> float:

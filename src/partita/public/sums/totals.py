@@ -54,7 +54,7 @@ _OCTAVE: Final = 4  # buckets that are tested together, as in the cap of level t
 _CLEAR: Final = 2.5  # scales of noise, times ln(1000 buckets), that an octave must exceed: no false cap
 _FILLED: Final = 3.0  # scales that the last bucket of the cap must exceed: fewer place it too high
 _GUESSED: Final = 2.0  # the same where no octave is clear, and the loudest one is a guess
-_NEAR: Final = Fraction(5, 4)  # of the cap: a bound below that takes its place
+_NEAR: Final = Fraction(3, 2)  # of a knot: a bound below that takes its place
 _STEPS_DOWN: Final = 4  # knots below the caps, each a quarter of the next, for groups of smaller values
 _ALL_THE_WAY: Final = 31  # the same where the caps are a guess: 4^31 is beyond all magnitudes
 
@@ -62,13 +62,15 @@ _ALL_THE_WAY: Final = 31  # the same where the caps are a guess: 4^31 is beyond 
 class Caps(NamedTuple):
     """The knots above and below zero where magnitudes end, and whether their counts showed them.
 
-    None is a side where no value can be. Below the caps there are up to `deeper` further knots.
+    None is a side where no value can be. Below the caps there are up to `deeper` further knots. Where knots
+    keep `apart`, the last one that is doubled lies at most at 2/3 of the declared bound.
     """
 
     up: int | None
     down: int | None
     seen: bool
     deeper: int = 0
+    apart: bool = False
 
 
 @final
@@ -146,7 +148,8 @@ class Magnitudes:
             else None
             for cap, length in zip(found, (self.up, self.down), strict=True)
         )
-        return Caps(up, down, seen, (_STEPS_DOWN if groups > 1 else 0) if seen else _ALL_THE_WAY)
+        deeper = (_STEPS_DOWN if groups > 1 else 0) if seen else _ALL_THE_WAY
+        return Caps(up, down, seen, deeper, apart=joined)
 
     def earlier_caps(self, noisy: NDArray[Any], scale: Fraction) -> Caps:
         """The caps of files that do not hold them: knots began at 1 where no octave was clear."""
@@ -195,10 +198,17 @@ class TotalKnots:
         """The knots above and below zero, ascending."""
         lengths = self.magnitudes.up, self.magnitudes.down
         up, down = (
-            (*list_lower(cap, self.caps.deeper), *list_knots(cap, length))
+            (*list_lower(cap, self.caps.deeper), *self._list_upper(cap, length))
             for cap, length in zip(self.caps[:2], lengths, strict=True)
         )
         return up, down
+
+    def _list_upper(self, cap: int | None, length: int) -> tuple[int, ...]:
+        """The cap and what lies above it: two knots side by side would have nearly twice the noise of one."""
+        found = list_knots(cap, length)
+        if not self.caps.apart:
+            return found
+        return tuple(knot for knot in found if knot in (cap, length) or knot * _NEAR <= length)
 
     @cached_property
     def seen(self) -> tuple[int, int]:
@@ -331,6 +341,7 @@ class KnotTotalRelease(SumRelease):
             "down": self.caps.down,
             "seen": self.caps.seen,
             "deeper": self.caps.deeper,
+            **({"apart": True} if self.caps.apart else {}),
         }
         return Parts(facts, {"buckets": self.buckets, "noisy": self.noisy})
 
@@ -341,7 +352,8 @@ class KnotTotalRelease(SumRelease):
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader, line, axes = PartsReader(parts), ValueLine.of(value), tuple(keys)
         stored = "up" in parts.facts
-        reader.expect(facts=_FACTS if stored else _FACTS[:2], series=("buckets", "noisy"))
+        apart = ("apart",) if "apart" in parts.facts else ()
+        reader.expect(facts=(*_FACTS, *apart) if stored else _FACTS[:2], series=("buckets", "noisy"))
         magnitudes, bucket_scale = Magnitudes(line), reader.scale("bucket_scale")
         buckets, groups = reader.noisy("buckets", count=magnitudes.size), count_cells(axes)
         rule, fix = f"must have at most {MOST_TOTALS} cells", "get the file again"
@@ -380,6 +392,8 @@ class KnotTotalRelease(SumRelease):
                 masses=found[:, place].sum(axis=0),
                 noise=side.noise * math.sqrt(max(1, groups.size)),
                 guide=None if whole else side.guide,
+                strange=side.strange and not whole,
+                terms=max(1, groups.size),
             )
             for side, place in zip(self._sides, self._places, strict=True)
         )
@@ -427,14 +441,26 @@ class KnotTotalRelease(SumRelease):
         return slice(1, behind), slice(behind, None)
 
     @cached_property
-    def _sides(self) -> tuple[KnotSide, KnotSide]:
-        """Both sides of a group without masses, guided by the masses of all groups together."""
-        noise, pooled = float(self.scale / UNIT), self.masses.sum(axis=0)
+    def _pooled(self) -> tuple[KnotSide, KnotSide]:
+        """Both sides of all groups together."""
+        noise, pooled, groups = float(self.scale / UNIT), self.masses.sum(axis=0), len(self.masses)
         up, down = (
-            KnotSide(np.array(knots, np.float64), pooled[place], noise * math.sqrt(len(self.masses)), seen)
+            KnotSide(
+                np.array(knots, np.float64), pooled[place], noise * math.sqrt(groups), seen, terms=groups
+            )
             for knots, place, seen in zip(self.knots.sides, self._places, self.knots.seen, strict=True)
         )
-        return replace(up, noise=noise, guide=up.top), replace(down, noise=noise, guide=down.top)
+        return up, down
+
+    @cached_property
+    def _sides(self) -> tuple[KnotSide, KnotSide]:
+        """Both sides of a group without masses, guided by the masses of all groups together."""
+        noise = float(self.scale / UNIT)
+        up, down = (
+            replace(each, noise=noise, guide=each.top, strange=not each.thins, terms=1)
+            for each in self._pooled
+        )
+        return up, down
 
     @cached_property
     def _groups(self) -> tuple[list[KnotSide], list[KnotSide]]:
@@ -458,4 +484,6 @@ def _read_caps(reader: PartsReader, magnitudes: Magnitudes) -> Caps:
     up, down = (
         reader.optional(name, partial(reader.integer, low=1, high=length)) for name, length in lengths.items()
     )
-    return Caps(up, down, reader.flag("seen"), reader.integer("deeper", low=0, high=_ALL_THE_WAY))
+    apart = "apart" in reader.parts.facts and reader.flag("apart")
+    deeper = reader.integer("deeper", low=0, high=_ALL_THE_WAY)
+    return Caps(up, down, reader.flag("seen"), deeper, apart)

@@ -11,6 +11,9 @@ import pytest
 from partita.domain import Integer
 from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
+from partita.public.sums.base import ValueLine
+from partita.public.sums.knots import Tops
+from partita.public.sums.level_trees import Controls
 from partita.public.sums.tails import limit_rows, measured_thinning, weigh_tail
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
@@ -185,6 +188,60 @@ def test_a_higher_confidence_hides_more() -> None:
         assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
+def test_rows_below_the_bound_place_no_cap() -> None:
+    """Half of the rows lie below a bound of 0: sums are those of the others, and their intervals hold."""
+    random, held = np.random.default_rng(0), 0
+    values, keys = random.integers(-1_000, 1_001, 3_000), np.arange(3_000) % KEYS
+    value = Integer(0, 10**9)
+    rows = np.stack([keys, np.maximum(values + 1, 0)], axis=1)
+    points = Points.from_rows(rows, axes=[Axis(size=KEYS), Axis.of(value)])
+    mechanism = LevelTrees(keys=[Axis(size=KEYS)], value=value, epsilon="1/2", moments=True)
+    truth = float(np.maximum(values, 0).sum())
+    for tape in range(20):
+        release = mechanism.release(points, noise=tape_noise(EndlessTape(tape)))
+        held += _holds(release.sum([release.everything]), truth)[0]
+        assert release.controls.tops.seen[0] != 1
+    assert held >= 18
+
+
+def test_rows_that_pile_up_past_the_cap_contradict_a_tail_that_thins_out() -> None:
+    """A cap right below all values: the last knot holds them, and nothing is said about what lies beyond."""
+    values, keys = np.full(3_000, 701, np.uint64), np.arange(3_000) % KEYS
+    rows = np.ones(3_000, np.int64)
+    near = Controls(ValueLine.of(FAR), Tops(4, None, (1, None)), 1)
+    masses = near.summed(keys, values, rows, KEYS)
+    assert not near.silence(0, near.whole(0), *_flat(masses, near)).thins
+    spread = near.summed(keys, np.full(3_000, 2, np.uint64), rows, KEYS)
+    assert near.silence(0, near.whole(0), *_flat(spread, near)).thins
+
+
+def _flat(masses: Any, controls: Any) -> tuple[Any, Any]:
+    """Exact rows of each control over all keys, with a deviation of one row."""
+    rows = masses.sum(axis=1).astype(np.float64) / controls.unit
+    return rows, np.ones_like(rows)
+
+
+@pytest.mark.parametrize("moments", [False, True])
+def test_a_key_without_rows_among_zeros_is_not_zero_for_certain(moments: bool) -> None:
+    """Of a column of zeros a key with no row has a sum of no width only if a row there were impossible."""
+    keys = np.arange(3_000) % (KEYS - 1)
+    for tape in range(6):
+        release = _by_key(np.zeros(3_000, np.int64), keys, FAR, tape, moments=moments)
+        answer = release.sum([BoxTerm((KEYS - 1,), (KEYS - 1,))])
+        assert answer.error > 0.0
+        assert answer.interval()[0] == 0.0 < answer.interval()[1]
+
+
+def test_a_range_far_from_all_values_is_not_zero_for_certain() -> None:
+    """Far below all values there may be a row: the sum has an error, and says what it assumes."""
+    release = _own(np.full(3_000, 1_000), SIGNED, 5)
+    answer = release.sum([BoxTerm((1,), (501,))])
+
+    assert answer.error > 0.0
+    assert answer.interval()[0] <= -(10**9) + 500
+    assert "0 ± 0" not in str(answer)
+
+
 # --- special cells -----------------------------------------------------------------------------------
 
 
@@ -197,6 +254,7 @@ def test_special_cells_of_data_without_any_are_zero() -> None:
     own = Points.from_rows(rows[:, 1:], axes=[Axis.of(value)])
     for mechanism, points in (
         (LevelTrees(keys=[key], value=value, epsilon="1/2"), by_key),
+        (LevelTrees(keys=[], value=value, epsilon="1/2", moments=True), own),
         (LogTree(value=value, epsilon="1/2"), own),
     ):
         found = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,8 @@ HOSTILE = [
     _fact("scale", "0"),
     _fact("scale", 1.5),
     _fact("scale", "1e300"),
+    _fact("rule", 1),
+    _fact("rule", 3),
     _fact("extra", 1),
     _series("extra", np.zeros(1, np.int64)),
     _series("noisy", np.zeros(3, np.int64)),
@@ -103,6 +106,21 @@ def test_what_was_changed_is_refused(change: Callable[[Parts], Parts]) -> None:
     for release in (_level(), _log()):
         with pytest.raises(InvalidRelease):
             _again(release, change(release.parts()))
+
+
+def test_files_of_the_earlier_rule_have_the_caps_that_they_had() -> None:
+    """They do not name the rule, by which rows below 0 could choose the cap of values above."""
+    value, places = Integer(0, 10**6), np.repeat([0, 900], [5_000, 20])[:, np.newaxis]
+    points = Points.from_rows(places, axes=[Axis.of(value)])
+    release = LevelTrees(keys=[], value=value, epsilon=1).release(points, noise=tape_noise(EndlessTape(2)))
+    earlier = replace(release, rule=1)
+    size = earlier.controls.size
+    facts = {name: fact for name, fact in release.parts().facts.items() if name != "rule"}
+    series = {**release.parts().series, "noisy": np.arange(size)}
+    read = LevelTreesRelease.from_parts(Parts(facts, series), None, keys=[], value=value)
+
+    assert read.controls.tops == earlier.controls.tops != release.controls.tops
+    assert "rule" not in read.parts().facts
 
 
 def test_any_noisy_numbers_make_a_release() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -586,6 +587,21 @@ def test_a_total_of_all_groups_has_no_bias_that_adds_up() -> None:
     assert release.sum([release.everything]).value == pytest.approx(values.sum(), rel=0.1)
 
 
+def test_a_tail_of_all_groups_that_does_not_thin_out_is_not_assumed_to() -> None:
+    """Forty rows of each group lie far beyond the others, and no group sees them by itself."""
+    values = np.r_[np.full(4_000, 50), np.full(320, 10**6)]
+    rows = np.stack([np.arange(values.size) % 8, values + 1], axis=1)
+    points = Points.from_rows(rows, axes=[Axis(size=8), Axis.of(COST)])
+    mechanism = KnotTotal(keys=[Axis(size=8)], value=COST, epsilon="1/10")
+    for tape in range(4):
+        release = mechanism.release(points, noise=tape_noise(EndlessTape(tape)))
+        for group in range(8):
+            own = values[rows[:, 0] == group]
+            total, mean = (ask(_team(group)) for ask in (release.sum, release.mean))
+            assert total.interval()[0] <= own.sum() <= total.interval()[1]
+            assert mean.interval()[0] <= own.mean() <= mean.interval()[1]
+
+
 def test_a_group_without_rows_has_no_mean_and_no_certain_total() -> None:
     """Its mean is not determinable, and its total lies below something, never at 0 ± 0."""
     release = GROUPED.release(
@@ -644,6 +660,33 @@ def test_knots_below_a_cap_are_quarters() -> None:
     assert list_lower(5, 31) == (1,)
 
 
+@pytest.mark.parametrize(
+    ("length", "knots"),
+    [(96, (96,)), (143, (143,)), (144, (96, 144)), (287, (96, 287)), (288, (96, 192, 288))],
+)
+def test_knots_keep_apart_below_the_declared_bound(length: int, knots: tuple[int, ...]) -> None:
+    """No knot lies between 2/3 of the bound and the bound: both would have nearly the same noise."""
+    magnitudes = Magnitudes(ValueLine.of(Integer(0, length)))
+    noisy = np.zeros(magnitudes.size, np.int64)
+    noisy[magnitudes.edges[0].index(96)] = 10**6
+    caps = magnitudes.caps(noisy, Fraction(20))
+
+    assert TotalKnots(magnitudes, caps).sides[0] == knots
+
+
+def test_files_from_before_knots_kept_apart_have_theirs() -> None:
+    """Such a file does not say that knots keep apart, and has the ones right below the bound."""
+    release = KnotTotal(value=VALUE, epsilon=1).release(_points(CROWD, VALUE), noise=ZeroNoise())
+    parts = release.parts()
+    facts = {name: fact for name, fact in parts.facts.items() if name != "apart"}
+    earlier = replace(release, caps=release.caps._replace(apart=False)).knots
+    masses = np.zeros(earlier.size, np.int64)
+    read = KnotTotalRelease.from_parts(Parts(facts, {**parts.series, "noisy": masses}), None, value=VALUE)
+
+    assert not read.caps.apart
+    assert read.knots.sides == earlier.sides
+
+
 def test_files_from_before_groups_have_the_knots_that_they_had() -> None:
     """They hold no caps: these follow from the counts of magnitudes, and are 1 where none is clear."""
     for places in (CROWD, [6, 8]):
@@ -656,7 +699,9 @@ def test_files_from_before_groups_have_the_knots_that_they_had() -> None:
         parts = Parts(facts, {"buckets": release.buckets, "noisy": masses})
         read = KnotTotalRelease.from_parts(parts, None, value=VALUE)
 
-        assert read.caps == (release.caps if release.caps.seen else Caps(1, 1, seen=False))
+        assert read.caps == (
+            release.caps._replace(apart=False) if release.caps.seen else Caps(1, 1, seen=False)
+        )
         assert read.sum([]).value == pytest.approx(
             sum(place - 4 for place in places) if places == CROWD else 0
         )

@@ -121,6 +121,26 @@ def test_where_nothing_is_clear_the_fullest_bucket_caps_both_sides() -> None:
             assert buckets.tops(noisy, scale) == tops
 
 
+@pytest.mark.parametrize(("domain", "outside"), [(Integer(0, 10**6), -1), (Integer(-(10**6), 0), 3)])
+def test_rows_beyond_a_bound_at_the_origin_choose_nothing(domain: Integer, outside: int) -> None:
+    """They count as the origin; where they are all that is clear, the caps are a guess by the other side."""
+    buckets, scale = ValueBuckets(ValueLine.of(domain)), Fraction(20)
+    noisy = np.zeros(buckets.size, np.int64)
+    noisy[3 + buckets.above.index(12) if domain.high else 4 + buckets.below.index(12)] = 30
+    alone = buckets.tops(noisy, scale)
+    noisy[outside] = 5_000
+
+    assert buckets.tops(noisy, scale) == alone
+    assert not buckets.is_clear(noisy, scale)
+    assert buckets.tops(noisy, scale, earlier=True) != alone
+
+
+def test_a_column_of_one_value_has_no_caps() -> None:
+    """There is nothing to choose, whatever lies out of bounds."""
+    buckets = ValueBuckets(ValueLine.of(Integer(7, 7)))
+    assert buckets.tops(np.full(buckets.size, 10**6), Fraction(20)) == Tops(None, None, (None, None))
+
+
 def test_empty_octaves_are_seldom_clear() -> None:
     """The levels are what their tails ask for: an empty bucket passes with probability beta / 2L at most."""
     scale = Fraction(20)
