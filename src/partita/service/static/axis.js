@@ -68,10 +68,12 @@ function instant(text, zone) {
   return shownAt(Date.parse(text.length <= 10 ? text : `${text.replace(" ", "T")}Z`), zone);
 }
 
-/** A number with the digits that its error supports. */
+/** A number with the digits that its error supports: those of two digits of the error. */
 export function figure(value, half) {
-  const digits = half > 0 ? Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 2;
-  return Math.abs(value) >= 1e9 ? brief(value) : written(value, digits);
+  if (!(half > 0)) return Math.abs(value) >= 1e9 ? brief(value) : written(value, 2);
+  const digits = Math.min(12, 1 - Math.floor(Math.log10(half))), unit = 10 ** Math.abs(digits);
+  const shown = digits < 0 ? Math.round(value / unit) * unit : value;
+  return written(shown, Math.max(0, digits), { minimumFractionDigits: Math.max(0, digits) });
 }
 
 /** A column, or a window of it: cell k holds what begins at the origin plus k steps. */
