@@ -75,7 +75,13 @@ class RegressionLine(Tabular):
         """A row for the slope and one for the intercept."""
         lows, highs = zip(*(each.interval() for each in self.terms.values()), strict=True)
         values = [each.value for each in self.terms.values()]
-        return {"term": list(self.terms), "value": values, "low": lows, "high": highs, "basis": [self.basis] * 2}
+        return {
+            "term": list(self.terms),
+            "value": values,
+            "low": lows,
+            "high": highs,
+            "basis": [self.basis] * 2,
+        }
 
     def __repr__(self) -> str:
         return f"RegressionLine({self._text}{add_basis(self.basis)})"

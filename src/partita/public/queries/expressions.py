@@ -224,7 +224,10 @@ class Ranges(_OneColumn):
     def settled(self, universe: Universe) -> Queries:
         """The same ranges; an end between two cells is refused, and one that is a day or a month is written out."""
         domain, column = universe.domain(self.column), self.column
-        both = ((_exact_end(low, domain, column, 0), _exact_end(high, domain, column, 1)) for low, high in self.ends)
+        both = (
+            (_exact_end(low, domain, column, 0), _exact_end(high, domain, column, 1))
+            for low, high in self.ends
+        )
         return Ranges(column, tuple(both))
 
     def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:

@@ -1,7 +1,7 @@
 // The answer to any question: a number, a value of a column, or rows as bars; and a field to ask in.
 
 import { Refused, address, get } from "./api.js";
-import { count, figure, percent, word, written } from "./axis.js";
+import { bounded, count, figure, percent, word, written } from "./axis.js";
 import { button, div, fill, h, p, say, section, snippet, table } from "./dom.js";
 import { still } from "./labels.js";
 import { evidence } from "./words.js";
@@ -16,23 +16,29 @@ function row(each) {
   return { ...each, name: [...about, ...ends, ..."count" in each && "value" in each ? [each.value] : []].join(", "), value: each.count ?? each.share ?? each.value, unit };
 }
 
-const UNITS = { count: () => count, share: () => (value) => percent(value, 2), sum: (half) => (value) => figure(value, half) };
-UNITS.mean = UNITS.sum;
+const UNITS = { count: figure, sum: figure, mean: figure, share: (value, half, error) => `${figure(100 * value, 100 * half, error)}%` };
+
+/** A group with its number and the ends of its interval. */
+function group({ key, value, low, high }, unit) {
+  const name = key.map((each) => each ?? "(null)").join(", ");
+  if (value === null) return { name, value: 0, said: [UNKNOWN, ""] };
+  return { name, value, half: low === null || high === null ? null : (high - low) / 2, ends: [low, high], said: bounded(value, { low, high }, unit) };
+}
 
 /** The elements that show an answer; of many rows the first. */
 export function answered(found, most = Infinity) {
-  const { groups, interval, value, half, statistic, by } = found, rows = groups ?? Object.values(found).find(Array.isArray);
+  const { groups, interval, value, statistic, by } = found, rows = groups ?? Object.values(found).find(Array.isArray);
   const rest = (found.number ?? rows?.length) - Math.min(most, rows?.length), notes = [found.ranking, found.about, found.note, found.covers?.text].filter(Boolean);
   const more = [rest > 0 && p("fine", `And ${written(rest)} more.`), evidence(found.basis ?? groups?.[0]?.basis ?? ""), ...notes.map((words) => p("fine", words))];
   const end = (each, about) => (typeof each === "number" ? figure(each, about) : each ?? "anything");
+  if (groups && UNITS[statistic]) return [still(groups.map((each) => group(each, UNITS[statistic])), most), ...more];
   if (groups) {
-    const named = groups.slice(0, most).map((each) => ({ ...each, name: each.key.map((name) => name ?? "(null)").join(", ") })), unit = UNITS[statistic];
-    return [unit ? still(named.map(({ name, value: number, half: error }) => (number === null ? { name, value: 0, unit: () => UNKNOWN } : { name, value: number, half: error ?? null, unit: unit(error) })))
-      : table(found.question, [by.join(", "), statistic, "from", "to"], named.map((each) => [each.name, each.value === null ? UNKNOWN : end(each.value, each.half), end(each.low, each.half), end(each.high, each.half)])), ...more];
+    const lines = groups.slice(0, most).map((each) => [each.key.map((name) => name ?? "(null)").join(", "), each.value === null ? UNKNOWN : end(each.value, each.half), end(each.low, each.half), end(each.high, each.half)]);
+    return [table(found.question, [by.join(", "), statistic, "from", "to"], lines), ...more];
   }
   if (rows) return [still(rows.map(row), most), ...more];
-  const number = typeof value === "number", error = number && half !== null && half !== undefined && ` ± ${figure(half, half)}`;
-  return [p("big", h("strong", number ? figure(value, half) : String(value ?? UNKNOWN)), error), interval && h("p", `Between ${end(interval.low, half)} and ${end(interval.high, half)}.`), ...more];
+  const [shown, error] = typeof value === "number" ? bounded(value, interval) : [String(value ?? UNKNOWN), ""], wide = (interval?.high - interval?.low) / 2;
+  return [p("big", h("strong", shown), error.startsWith("±") && ` ${error}`), interval && h("p", `Between ${end(interval.low, wide)} and ${end(interval.high, wide)}.`), ...more];
 }
 
 /** Questions that these columns can be asked. */
