@@ -1,4 +1,4 @@
-"""The field for any question: answered as the library answers, kept in the address, refused beside the field."""
+"""The field for any question: answered as the library answers, and kept in the address."""
 
 from __future__ import annotations
 

@@ -254,6 +254,8 @@ class Phrase:
                     else write_conditions(value)
                 )
                 return " and ".join([written] * bool(value) + shapes)
+            case Type.SHARE if value is not None:
+                return _number(value)
             case _:
                 return "" if value is None else str(value)
 

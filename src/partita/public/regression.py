@@ -217,7 +217,12 @@ class JointMoments:
             f"{column} {line.decode(bins.lows[:1])[0]} to {line.decode(bins.highs[-1:])[0]}"
             for column, bins, line in zip(self.columns, self._bins, self._domains, strict=True)
         )
-        return f"over about {self._moments.rows:,.0f} rows with {' and '.join(ends)}"
+        whole = all(
+            bins.lows[0] == 0 and bins.highs[-1] == domain.size - 1
+            for bins, domain in zip(self._bins, self._domains, strict=True)
+        )
+        others = "" if whole else " alone: noise hides the others, which may change it"
+        return f"over about {self._moments.rows:,.0f} rows with {' and '.join(ends)}{others}"
 
     @cached_property
     def _bins(self) -> tuple[_Bins, _Bins]:

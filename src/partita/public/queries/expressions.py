@@ -222,7 +222,7 @@ class Ranges(_OneColumn):
         return Ranges(self.column, (self.ends[index],))
 
     def settled(self, universe: Universe) -> Queries:
-        """The same ranges; an end between two cells is refused, and one that is a day or a month is written out."""
+        """The same ranges; ends between two cells are refused, and days and months written out."""
         domain, column = universe.domain(self.column), self.column
         both = (
             (_exact_end(low, domain, column, 0), _exact_end(high, domain, column, 1))
