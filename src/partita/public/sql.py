@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, f
 
 from partita.errors import InvalidParameter, check
 from partita.frames import Tabular
-from partita.html import show_bounded
+from partita.html import card, grid, shortlist, show_bounded
 from partita.public.keys import UNITS
 
 if TYPE_CHECKING:
@@ -203,6 +203,11 @@ class SqlResult(Tabular):
 
         shown = format_excerpt(tuple(self.columns), len(self), self.row_texts)
         return "\n".join([*self.notes, shown])
+
+    def _repr_html_(self) -> str:
+        rows = shortlist(len(self), self.row_texts)
+        table = grid(tuple(self.columns), rows, note="; ".join(self.notes))
+        return card(f"SqlResult({len(self)} rows)", [], below=[table])
 
     def row_texts(self, number: int) -> list[str]:
         """A row for people: statistics and their ends with the digits that their intervals support."""

@@ -86,7 +86,7 @@ def test_floats_are_read_as_they_are_written(publish: Publish, thousandths: list
     """0.35 in an array is 35/100, as it is by itself, whatever its bits say, and so is it refused."""
     release = publish(v=(Real(0, "0.2", step="0.01"), [f"0.{cell:02}" for cell in range(21)]))
     if any(0 <= thousandth <= 200 and thousandth % 10 for thousandth in thousandths):
-        with pytest.raises(InvalidParameter, match="high of v must be a multiple of 0.01"):
+        with pytest.raises(InvalidParameter, match=r"high of v must be a multiple of 0\.01"):
             release.counts(v=(None, np.array(thousandths) / 1000))
         thousandths = [thousandth // 10 * 10 for thousandth in thousandths]
     bounds = [thousandth / 1000 for thousandth in thousandths]
