@@ -253,9 +253,9 @@ def test_without_noise_a_grid_misses_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_noise_answers_by_groups_are_exact(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
     """Each group is compared with its own exact answer, and so are conditions that are joined by `or`."""
     monkeypatch.setattr(system.SystemNoise, "add", lambda self, x, scale, parts=None: np.asarray(x).copy())
-    made = planned(by=["age", "born", "region"], mechanism="grid")
+    made = planned(by=["age", "born", "region"], mechanism="grid", epsilon=5)
 
-    (asked,) = simulate(made, people(), questions=[question], times=1).asked
+    (asked,) = simulate(made, people(4_000), questions=[question], times=1).asked
 
     assert asked.question == question
     assert asked.typical < 1e-6
