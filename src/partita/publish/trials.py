@@ -382,7 +382,7 @@ class ExactRows:
     def _rows(self, where: Where) -> Bools:
         """Which rows meet conditions."""
         if isinstance(where, Either):
-            return np.logical_or.reduce([self._rows(part) for part in where.parts])
+            return np.asarray(np.logical_or.reduce([self._rows(part) for part in where.parts]))
         met = np.ones(len(self.counts), np.bool_)
         for name, condition in where.items():
             found, here = find_cells(self.schema[name], condition, name=name), self.cells[name]

@@ -164,15 +164,18 @@ class WorkEstimate:
         if statistic == "quantile":
             return self.quantile(columns[0], where, beta=False)
         if statistic == "share":
-            return 3 * self.count(where)
+            return 3 * self.count(where, beta=False)
         if isinstance(find_sum_view(self.facts.release, columns[0], where, unless=""), TableSumView):
             return _TABLE_SUM
         return self._summary(columns[0], where)
 
     def _pieces(self, keys: Iterable[GroupKey]) -> int:
         """Of how many ranges a group is made up, on average: those of a weekday lie all over the column."""
-        release = self.facts.release
-        return math.prod(estimate_groups(release.domain_of(key.column), key)[1] for key in keys)
+        pieces: dict[str, int] = {}  # of two keys of a column, such as weekday and hour, the fewer
+        for key in keys:
+            number = estimate_groups(self.facts.release.domain_of(key.column), key)[1]
+            pieces[key.column] = min(number, pieces.get(key.column, number))
+        return math.prod(pieces.values())
 
     def _table(self, question: Question, table: TableResult, columns: list[str], where: Where) -> int:
         if table is ANSWERS:
