@@ -254,8 +254,6 @@ class Phrase:
                     else write_conditions(value)
                 )
                 return " and ".join([written] * bool(value) + shapes)
-            case Type.SHARE if value is not None:
-                return _number(value)
             case _:
                 return "" if value is None else str(value)
 
@@ -266,6 +264,12 @@ class Question(Phrase):
     """A question with all its arguments."""
 
     kind: QuestionKind
+
+    def _argument(self, parameter: Parameter) -> str:
+        """Shares are decimals where these have an end; files keep the ratios of wants."""
+        value = self[parameter.name]
+        shared = parameter.type is Type.SHARE and value is not None
+        return _number(value) if shared else super()._argument(parameter)
 
 
 @final
