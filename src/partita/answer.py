@@ -354,7 +354,15 @@ class Answers(Tabular):
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Answers({len(self)} values{add_basis(self.basis)})"
+        values = "1 value" if len(self) == 1 else f"{len(self)} values"
+        return f"Answers({values}{add_basis(self.basis)})"
+
+    def __str__(self) -> str:
+        """With the values, of many the first and the last."""
+        rows = [("", "value", "± 95%"), *shortlist(self.values.size, self._row)]
+        widths = [max(map(len, map(str, column))) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.rjust, map(str, row), widths)) for row in rows]
+        return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
         rows = shortlist(self.values.size, self._row)

@@ -154,6 +154,22 @@ def with_interval(value: float, interval: tuple[float, float]) -> str:
     return number(value) if math.isnan(value) else f"{round_within(value, interval)} ({ends(interval)})"
 
 
+def show_bounded(value: object, interval: tuple[object, object]) -> tuple[str, str, str]:
+    """A number and both ends of its interval, with the digits that it supports; other values as they are.
+
+    >>> show_bounded(154.692, (75.3327, 474.55)), show_bounded(7, (5, 9))
+    (('155', '75', '475'), ('7', '5', '9'))
+    """
+    low, high = interval
+    if isinstance(value, float) and isinstance(low, float) and isinstance(high, float):
+        return (
+            round_within(value, (low, high)),
+            round_within(low, (low, high)),
+            round_within(high, (low, high)),
+        )
+    return str(value), str(low), str(high)
+
+
 def round_within(value: float, interval: tuple[float, float], error: float = math.inf) -> str:
     """A number with the digits that its interval supports, or its standard error where that is smaller."""
     return round_to(value, min((interval[1] - interval[0]) / 2, NORMAL_95 * error))

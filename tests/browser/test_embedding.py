@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +19,7 @@ from partita.service.settings import ServiceSettings
 
 from .conftest import LIMITS, Open
 from .serving import served
-from .world import VISITS, World
+from .world import KINDS, VISITS, World
 
 pytestmark = pytest.mark.browser
 
@@ -50,6 +52,12 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, P
         ("question=median of spent", "median of spent", "Between"),
         ("question=histogram of spent in 4 bins", "histogram of spent in 4 bins", "0 to 2499999"),
         ("question=mean of cost where kind = bus", "mean of cost where kind = bus", "Between"),
+        ("question=count by kind order by count desc", "count by kind order by count desc", "car"),
+        ("question=count by town limit 9", "count by town limit 9", "And 133 more."),
+        ("question=share where spent >= 100 by kind", "share where spent >= 100 by kind", "%"),
+        ("question=median of spent by kind", "median of spent by kind", "(other)"),
+        ("question=correlation of lat, lon", "correlation of lat, lon", "is no guarantee"),
+        ("question=regression of lat on lon", "regression of lat on lon", "intercept"),
     ],
 )
 def test_a_frame_shows_one_chart(opened: Open, asked: str, title: str, shown: str) -> None:
@@ -103,3 +111,20 @@ def test_addresses_have_a_page_of_their_own(opened: Open) -> None:
     route.locator("summary").click()
     expect(route.locator("table")).to_contain_text("where")
     expect(route.locator("pre")).to_contain_text(f"curl -G {opening.service}/releases/people/count")
+
+
+def test_groups_of_a_frame_are_those_of_the_library(opened: Open, world: World) -> None:
+    """Each with its number, and with both ends of its interval where its sides differ."""
+    page = opened().go(f"{EMBED}?question=mean of cost by kind")
+
+    shown = page.locator(".labels .number").all_inner_texts()
+    assert page.locator(".labels .name").all_inner_texts()[:3] == KINDS
+    for text, answer in zip(shown, world.visits.group("kind").mean("cost"), strict=True):
+        low, high = answer.interval()
+        numbers = [float(each.replace(",", "")) for each in re.findall(r"[\d,.]+", text)]
+        if math.isnan(answer.value):
+            assert text.strip() == "not determinable"
+        elif "±" in text:
+            assert numbers == pytest.approx([answer.value, (high - low) / 2], rel=0.05)
+        else:
+            assert numbers == pytest.approx([answer.value, low, high], rel=0.05)

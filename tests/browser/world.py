@@ -49,8 +49,21 @@ def made_world(folder: Path) -> World:
     before.save(public / f"{BEFORE}.release.parquet")
     keys = {"key": KEYS[:1] * 500 + KEYS[-1:] * 800}
     pt.publish(keys, {"key": pt.Category(KEYS)}, epsilon=1).save(public / "keys.release.parquet")
+    _beside(public)
     _wards(public, secret)
     return World(public, release, visits, before, _door(public, secret))
+
+
+def _beside(public: Path) -> None:
+    """Kinds by days, and few rows on a wide map."""
+    draw = np.random.default_rng(5)
+    days = np.datetime64("2026-01-01") + draw.integers(0, 90, 3_000)
+    months = {"kind": draw.choice(KINDS, 3_000), "day": days}
+    schema: dict[str, pt.Domain] = {"kind": pt.Category(KINDS), "day": pt.Date("2026-01-01", "2026-03-31")}
+    pt.publish(months, schema, epsilon=2).save(public / "months.release.parquet")
+    places = {"lon": np.round(draw.normal(12, 2, 600), 1), "lat": np.round(draw.normal(42, 2, 600), 1)}
+    earth = {"lon": pt.Real(-180, 180, step="0.1"), "lat": pt.Real(-90, 90, step="0.1")}
+    pt.publish(places, earth, epsilon=1).save(public / "places.release.parquet")
 
 
 def _people() -> pt.Release:

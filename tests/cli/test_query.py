@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 import io
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import partita as pt
+from partita.errors import PrivacyWarning
 
 from .conftest import CANARY, Run
 
@@ -241,3 +245,26 @@ def test_what_is_no_release_is_refused(
     assert done.err.startswith("partita: error: ")
     assert "unexpected" not in done.err
     assert CANARY not in done.err
+
+
+def test_correlation_and_regression_have_words(run: Run, joint: Path) -> None:
+    """They say over which rows they are, in text and in JSON."""
+    outcome = run("query", joint, "correlation of age, wage", "regression of wage on age")
+    [found] = run("query", joint, "correlation of age, wage", "--json").records
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        release = pt.load(joint)
+
+    assert "is no guarantee" in outcome.out
+    assert "intercept" in outcome.out
+    assert found["value"] == pytest.approx(release.correlation("age", "wage").value, nan_ok=True)
+    assert found["note"] in outcome.out
+    assert found["worst"] == {"beta": 0.05, "low": -1.0, "high": 1.0}
+
+
+def test_a_share_is_written_as_a_decimal(run: Run, joint: Path) -> None:
+    """0.9 stays 0.9, and a third stays 1/3."""
+    out = run("query", joint, "quantile 0.9 of age", "quantile 1/3 of age").out
+
+    assert "quantile 0.9 of age" in out
+    assert "quantile 1/3 of age" in out

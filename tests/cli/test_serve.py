@@ -44,6 +44,19 @@ def test_a_public_folder_is_served_on_this_machine(
     assert served == [ServiceSettings(folder=folder, public=True)]
 
 
+def test_files_of_other_names_are_said_to_be_left_out(
+    run: Run, folder: Path, served: list[ServiceSettings]
+) -> None:
+    """A folder whose page would be empty says why."""
+    (folder / "public").mkdir()
+    (folder / "public" / "people.parquet").write_bytes(b"")
+    (folder / "public" / "flights.release.parquet").write_bytes(b"")
+
+    assert "1 Parquet files are not served: releases are called NAME.release.parquet" in (
+        run("serve", "public", "--public").err
+    )
+
+
 def test_addresses_as_json(run: Run, folder: Path, served: list[ServiceSettings]) -> None:
     """One object for each process."""
     [record] = run("serve", ".", "--public", "--port", 9, "--json").records

@@ -163,6 +163,7 @@ def test_what_is_no_path_has_no_labels(path: Any) -> None:
         (" ROME ", "did you mean 'Rome'?"),
         ("Barri", "did you mean 'Bari'?"),
         ("new york", "did you mean 'New York'?"),
+        ("Pari", "did you mean 'Bari'?"),
         ("Oslo", "choose among 'Rome', 'Bari', 'New York'"),
         ("", "choose among 'Rome'"),
         (7, "choose among 'Rome'"),
@@ -185,3 +186,9 @@ def test_among_very_many_labels_only_case_is_compared() -> None:
         Category(labels).locate("label 4999")
     with pytest.raises(InvalidParameter, match=r"choose among 'Label 0', .* and so on"):
         Category(labels).locate("Labell 4999")
+
+
+def test_a_code_of_three_letters_gets_a_suggestion() -> None:
+    """One wrong letter of three is near enough."""
+    with pytest.raises(InvalidParameter, match="did you mean 'PUK'"):
+        Category(["PUK", "AUL", "TES"]).locate("PUG")

@@ -37,7 +37,6 @@ WITH_ONE_IMPORTER = {
     "partita.pan.registers": "a mechanism",
     "partita.public.file_parquet": "the bytes of a release file, without its meaning",
     "partita.public.readings": "which noise answers share, an argument of its own beside the release",
-    "partita.public.regression": "correlation and line, an argument of their own beside the release",
     "partita.public.tables.certain": "guaranteed bounds of boxes, an argument of its own beside the model",
     "partita.public.tables.file": "how a table release is read from a file of anybody",
     "partita.public.tables.synthesis": "synthetic rows of a table, loaded if they are asked for",
@@ -94,6 +93,7 @@ questions = {
         "count where age between 30 and 39", "count where 2*age - wage <= 3", "median of age",
         "cdf of age at 20, 40", "histogram of age in 4 bins", "histogram of age, wage",
         "difference between (age = 3) and (age = 4)", "count by bins(age, 3), bins(wage, 2) order by count",
+        "correlation of age, wage", "regression of wage on age",
         "median of wage by bins(age, 2)", "share where wage > 3 or age = 4 by bins(age, 2)",
     ],
     "moments": [

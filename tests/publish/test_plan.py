@@ -240,6 +240,36 @@ def test_without_noise_a_grid_misses_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert {each.largest for each in measured} == {0.0}
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "count by region",
+        "count by month(born), region where age >= 30",
+        "count by breaks(age, 18, 65)",
+        "share where age >= 30 by region",
+        "count where age < 18 or region = north",
+    ],
+)
+def test_without_noise_answers_by_groups_are_exact(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
+    """Each group is compared with its own exact answer, and so are conditions that are joined by `or`."""
+    monkeypatch.setattr(system.SystemNoise, "add", lambda self, x, scale, parts=None: np.asarray(x).copy())
+    made = planned(by=["age", "born", "region"], mechanism="grid", epsilon=5)
+
+    (asked,) = simulate(made, people(4_000), questions=[question], times=1).asked
+
+    assert asked.question == question
+    assert asked.typical < 1e-6
+    assert asked.held == 1
+
+
+def test_all_groups_are_compared_whatever_their_order() -> None:
+    """Which groups are the largest depends on the noise, so an order and a limit are left out."""
+    trial = QuestionTrial.read("count by region order by count desc limit 1", SCHEMA)
+
+    assert trial.text == "count by region"
+    assert len(trial.questions) == 4
+
+
 @pytest.mark.parametrize("columns", [("age", "born"), ("age", "salary", "born")], ids=str)
 def test_the_default_for_columns_together_is_planned_and_simulated(columns: tuple[str, ...]) -> None:
     """It predicts error and size for any number of rows, and its misses are measured."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partita.domain import Category, Domain, Integer
+from partita.domain import Category, Domain, Integer, Real, Timestamp
 from partita.errors import InvalidParameter, PrivacyWarning
 from partita.guarantee import Guarantee
 from partita.ledger.entries import Amount
@@ -260,3 +260,28 @@ def test_releases_without_queries_say_so() -> None:
             ask()
     with pytest.raises(InvalidParameter, match="index"):
         exactly(INCOMES).answer(3)
+
+
+def test_ends_between_two_cells_are_refused() -> None:
+    """An end off the grid of its column is refused with the nearest ends, before anything is counted."""
+    scores, schema = {"score": [4.0, 4.5] * 20}, {"score": Real(0, 10, step="0.5")}
+    for queries in (ranges("score", [(4.1, 4.4)]), "between(score, 4.1, 5)", weights("score", {4.1: 1})):
+        with pytest.raises(InvalidParameter, match=r"must be a multiple of 0.5, got '4.1'; pass 4.0 or 4.5"):
+            publish(scores, schema, epsilon=1, queries=queries)
+
+
+def test_a_day_is_all_of_it_at_either_end() -> None:
+    """Queries about times take days and months as questions do: from the first slot to the last one."""
+    times = {"seen": ["2026-03-01T00:30", "2026-03-31T23:30", "2026-04-01T00:30"]}
+    schema = {"seen": Timestamp("2026-01-01", "2026-12-31T23:00", "1h", zone="Europe/Rome")}
+    queries = ranges("seen", [("2026-03-01", "2026-03-31"), ("2026-03", "2026-03"), ("2025", "2026-03-01")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        found = publish(times, schema, epsilon=10_000, mechanism="linear", queries=queries)
+        again = decode(encode(found))
+    assert np.allclose(found.answers().values, [2, 2, 1], atol=0.01)
+    assert np.allclose(again.answers().values, found.answers().values)
+    with pytest.raises(InvalidParameter, match=r"beginning of a slot of 1h, got '2026-03-01T00:30'"):
+        publish(times, schema, epsilon=1, queries=ranges("seen", [("2026-03-01T00:30", None)]))
+    with pytest.raises(InvalidParameter, match="must be a single cell to be weighed"):
+        publish(times, schema, epsilon=1, queries=weights("seen", {"2026-03-01": 1}))

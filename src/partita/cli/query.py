@@ -120,7 +120,9 @@ def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterat
                 below += f"\n{text.note}" if text.note else ""
                 yield f"{question}\n{common.table([heading, *text.lines], left=0)}{below}"
         else:
-            yield _table(heads, [text for _, text in group])
+            texts = [text for _, text in group]
+            notes = dict.fromkeys(f"\n{text.note}" for text in texts if text.note)
+            yield _table(heads, texts) + "".join(notes)
 
 
 def _table(heads: Sequence[str], texts: Sequence[Text]) -> str:

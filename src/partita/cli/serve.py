@@ -87,6 +87,7 @@ def run(options: common.Options) -> common.Outcome:
     check_installed()
     settings = _settings(options)
     _warn(settings)
+    _note_names(settings.folder)
 
     def announce(side: str, address: str) -> None:
         common.show(
@@ -146,6 +147,15 @@ def _warn(settings: ServiceSettings) -> None:
         _warn_privacy(
             "tokens and answers travel unencrypted; put a proxy with TLS in front, see docs/deployment.md"
         )
+
+
+def _note_names(folder: Path) -> None:
+    """Say that files are left out whose names are not those of releases: their page would be empty."""
+    from partita.service.reading.catalogue import SUFFIX
+
+    found = [path.name for path in folder.glob("*.parquet") if not path.name.endswith(SUFFIX)]
+    if found:
+        common.say(f"note: {len(found)} Parquet files are not served: releases are called NAME{SUFFIX}")
 
 
 def _warn_privacy(message: str) -> None:

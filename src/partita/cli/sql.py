@@ -19,15 +19,14 @@ def declare_sql(commands: common.Commands) -> None:
 
 def run_sql(options: common.Options) -> common.Outcome:
     """Answer one statement."""
-    from partita.public.sql import cell_text, parse_sql
+    from partita.public.sql import parse_sql
 
     common.argument(parse_sql)(options.statement)  # a bad one is refused before the file is read
 
     from partita.public.file import load
 
     result = load(options.release).sql(options.statement, confidence=options.confidence)
-    columns = result.frame()
-    rows = [[cell_text(entry) for entry in row] for row in zip(*columns.values(), strict=True)]
+    rows = map(result.row_texts, range(len(result)))
     record = {
         "statement": options.statement,
         "questions": [str(question) for question in result.questions],
@@ -35,7 +34,9 @@ def run_sql(options: common.Options) -> common.Outcome:
         "notes": list(result.notes),
         "rows": result.to_dicts(),
     }
-    return common.Outcome("\n".join([*result.notes, common.table([tuple(columns), *rows], left=0)]), [record])
+    return common.Outcome(
+        "\n".join([*result.notes, common.table([tuple(result.columns), *rows], left=0)]), [record]
+    )
 
 
 def declare_synthesize(commands: common.Commands) -> None:

@@ -144,7 +144,7 @@ class Category:
         folded = {label.strip().casefold(): label for label in self.labels} if word else {}
         near = [word] if word in folded else []
         if not near and self.size <= _COMPARED:
-            near = get_close_matches(word, folded, n=1, cutoff=0.7)
+            near = get_close_matches(word, folded, n=1, cutoff=0.6)
         if near:
             return f"did you mean {folded[near[0]]!r}?"
         more = "" if self.size <= _SHOWN else " and so on"

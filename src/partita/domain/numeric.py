@@ -200,7 +200,8 @@ class Integer:
         multiple = self._grid.nearest(*rational(value, name).as_integer_ratio())
         if multiple is None:
             rule = f"must be a whole number, as the column is {self!r}"
-            raise InvalidParameter(name, rule, given=value, fix="pass an int")
+            below = math.floor(rational(value, name))
+            raise InvalidParameter(name, rule, given=value, fix=f"pass {below} or {below + 1}")
         return position(multiple, self.low, self.high)
 
     def to_spec(self) -> Spec:

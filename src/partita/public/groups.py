@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from fractions import Fraction
 from itertools import pairwise, product
 from statistics import NormalDist
@@ -25,11 +26,11 @@ from partita.domain.category import Category
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidParameter, check
 from partita.frames import Tabular
-from partita.html import card, grid, shortlist
+from partita.html import card, grid, shortlist, show_bounded
 from partita.lazy import cached_property
 from partita.numbers import integer
 from partita.public.axis.base import CellSet, Term, find_cells, intersect, locate_value
-from partita.public.base import checkpoint, figure, format_excerpt
+from partita.public.base import checkpoint, format_excerpt
 from partita.public.conditions import Either, Ends, Where, join_both, parse_conditions
 from partita.public.keys import GroupKey, GroupOrder, check_keys, read_key
 from partita.public.results import find_bin_cells
@@ -476,6 +477,10 @@ class Groups(Tabular):
         texts = tuple(map(show_entry, names))
         example = ", ".join(next(iter(self._places), ("another question",)))
         rule, fix = "must be a group", f"choose for example {example}"
+        if texts not in self._places:
+            known = {", ".join(each).casefold(): ", ".join(each) for each in self._places}
+            near = get_close_matches(", ".join(texts).casefold(), known, n=1)
+            fix = f"did you mean {known[near[0]]}?" if near else fix
         check(texts in self._places, "group", rule, given=", ".join(texts), fix=fix)
         return self._answer(self._places[texts])
 
@@ -624,20 +629,8 @@ class Groups(Tabular):
 
     def _row(self, number: int) -> Sequence[object]:
         row = self.rows[number]
-        ends = self._answer(row).interval()
-        shown = [self.show(value) for value in (self.values[row], *ends)]
+        shown = show_bounded(self.values[row], self._answer(row).interval())
         return *map(show_entry, self.entries[row]), *shown, self.basis_of(row) or "measured"
-
-    def show(self, value: Any) -> str:
-        """A value of the statistic as text."""
-        if not isinstance(value, float | np.floating):
-            return str(value)
-        number = float(value)
-        if math.isnan(number):
-            return "not determinable"
-        if self.statistic == "count":
-            return figure(number)
-        return f"{number:,.0f}" if 1e5 <= abs(number) < 1e15 else f"{number:,.6g}"
 
 
 _WORDS: Final = {"sum": ("total",), "quantile": ("median",)}

@@ -21,12 +21,14 @@ from partita.arrays import Floats
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.html import kernel
+from partita.public.base import shorten
 from partita.public.boxes.base import Scale, new_axes
 from partita.public.results import Bins, Cdf, Heat, cdf
 from partita.public.views import OrderedColumn
-from partita.public.window import CONFIDENT, choose_window, rows_beyond, window_bins
+from partita.public.window import CONFIDENT, choose_window, has_more_labels, rows_beyond, window_bins
 
 _APART: Final = 0.8
+_MOST_NAMED, _LONGEST_NAME = 25, 24  # labels with a name of their own, and characters of it
 _MARGIN: Final = 0.1
 _BLUE, _INK, _PLOTLY_INK = "#4c78a8", "#2b2b2b", "#7f7f7f"
 _MILLI: Final = 1000.0
@@ -40,9 +42,11 @@ def plot(
     There are at most `bins` bins, of nearly equally many cells. They show where nearly all rows lie; with
     `full`, the whole axis.
     """
+    axes = new_axes() if axes is None else axes
+    if has_more_labels(line, bins):
+        return _plot_labels(line, axes, dataset)
     window = choose_window(line, full=full)
     table = window_bins(line, bins, window)
-    axes = new_axes() if axes is None else axes
     scale = Scale(line.domain, table.lows, table.highs)
     width = _APART if scale.natural is None else np.diff(scale.edges)
     middles, counts, half = _middles(scale), *_counts_and_bars(table)
@@ -52,8 +56,28 @@ def plot(
     scale.mark(axes, margin=_MARGIN)
     axes.set_title(_line_title(line, dataset), loc="left", fontsize="medium")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("\n".join(filter(None, (line.column, rows_beyond(line, window)))))
+    axes.set_xlabel("\n".join(filter(None, (line.column, rows_beyond(line, window, bins)))))
     axes.set_ylabel("rows in each bin, with 95% bars")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _plot_labels(line: OrderedColumn, axes: Any, dataset: str | None) -> Any:
+    """The most frequent of many labels as horizontal bars, each by its name."""
+    window = choose_window(line, full=True)
+    table = window_bins(line, _MOST_NAMED, window)
+    counts, half = _counts_and_bars(table)
+    names = [shorten(str(label), _LONGEST_NAME) for label in table.lows]
+    places = np.arange(len(names))
+    axes.barh(places, counts, height=_APART, color=_BLUE)
+    ends = [np.minimum(counts, half), half]
+    axes.errorbar(counts, places, xerr=ends, fmt="none", ecolor=_INK, elinewidth=0.8, capsize=1.5)
+    axes.set_yticks(places, names, fontsize="small")
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(left=0)
+    axes.set_title(_line_title(line, dataset), loc="left", fontsize="medium")
+    axes.set_xlabel(f"rows of each label, with 95% bars\n{rows_beyond(line, window, _MOST_NAMED)}")
+    axes.set_ylabel(line.column)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -99,13 +123,13 @@ def line_figure(
     window = choose_window(line, full=full)
     table = window_bins(line, bins, window)
     scale = Scale(line.domain, table.lows, table.highs, milliseconds)
-    upto = cdf(line, table.highs)
-    drawn = [_bars(table, scale), _steps(upto, scale)]
+    many = has_more_labels(line, bins)
+    drawn = [_bars(table, scale)] + ([] if many else [_steps(cdf(line, table.highs), scale)])
     figure = figure_of(drawn, _line_title(line, dataset))
-    words = "<br>".join(map(as_text, filter(None, (line.column, rows_beyond(line, window)))))
+    words = "<br>".join(map(as_text, filter(None, (line.column, rows_beyond(line, window, bins)))))
     figure.update_xaxes(title=words, **_ruler(scale, line.domain.decode([0])[0]))
     figure.update_yaxes(title="rows, with 95% bars", rangemode="tozero")
-    figure.update_layout(updatemenus=[_buttons()], bargap=0)
+    figure.update_layout(updatemenus=[] if many else [_buttons()], bargap=0)
     return figure
 
 

@@ -25,6 +25,7 @@ from partita.public.records import (
     BOUNDS,
     CDF,
     GROUPS,
+    LINE,
     MEASURE,
     NUMBER,
     QUANTILE,
@@ -263,6 +264,12 @@ class Question(Phrase):
     """A question with all its arguments."""
 
     kind: QuestionKind
+
+    def _argument(self, parameter: Parameter) -> str:
+        """Shares are decimals where these have an end; files keep the ratios of wants."""
+        value = self[parameter.name]
+        shared = parameter.type is Type.SHARE and value is not None
+        return _number(value) if shared else super()._argument(parameter)
 
 
 @final
@@ -553,7 +560,25 @@ _ALL: Final = (
         ask=lambda release, where, among: release.share(where, among=among),
         result=MEASURE,
         title="The share of rows that meet conditions",
-        help="Which share of the rows meets conditions; of a release that was made for it.",
+        help="Which share of the rows meets conditions.",
+    ),
+    QuestionKind(
+        name="correlation",
+        forms={"correlation of {x}, {y} [where {where}]": "correlation of delay, cost"},
+        parameters=(replace(_COLUMN, name="x"), replace(_COLUMN, name="y"), _WHERE),
+        ask=lambda release, x, y, where: release.correlation(x, y, where),
+        result=MEASURE,
+        title="How two columns of numbers go together",
+        help="Pearson's correlation of two columns of numbers, over the rows that have both.",
+    ),
+    QuestionKind(
+        name="regression",
+        forms={"regression of {y} on {x} [where {where}]": "regression of cost on delay"},
+        parameters=(replace(_COLUMN, name="y"), replace(_COLUMN, name="x"), _WHERE),
+        ask=lambda release, y, x, where: release.regression(y, x, where),
+        result=LINE,
+        title="The line that tells a column best by another",
+        help="Slope and intercept of a line that fits one column of numbers by another.",
     ),
     QuestionKind(
         name="bounds",

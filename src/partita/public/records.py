@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from partita.public.file_entries import Published
     from partita.public.groups import Groups
     from partita.public.questions import Question
+    from partita.public.regression import RegressionLine
     from partita.public.release import Release
     from partita.public.results import Quantile
     from partita.public.sums.base import Ratio, SumAnswer
@@ -114,17 +115,17 @@ class Summary(Result):
 
 @final
 class Measure(Result):
-    """A share: a number that is not one of rows."""
+    """A share or a correlation: a number that is not one of rows."""
 
     def record(self, found: Share | Answer, confidence: float, beta: float | None) -> Record:
-        """Value, error, basis and bars."""
+        """Value, error, basis, bars, and what else is to be known."""
         numbers = {"value": found.value, "error": found.error}
-        return {**numbers, **basis_record(found), **_bars(found, confidence, beta)}
+        return {**numbers, **basis_record(found), **_bars(found, confidence, beta), **_note_record(found)}
 
     def text(self, question: Question, record: Shown) -> Text:
         """One line, or that there is no value."""
         line = record["question"], *_shown(record), *_ends_text(record)
-        return Text([line], basis=record.get("basis", ""))
+        return Text([line], basis=record.get("basis", ""), note=record.get("note", ""))
 
 
 @final
@@ -277,6 +278,26 @@ class GroupedResult(Result):
         return Text(lines, heads, note="\n".join(notes))
 
 
+@final
+class LineResult(Result):
+    """A line that fits a column by another: slope and intercept, each as a group has its number."""
+
+    def record(self, found: RegressionLine, confidence: float, beta: float | None) -> Record:
+        """Both numbers with their intervals. Nothing is guaranteed, whatever beta is."""
+        terms = []
+        for name, answer in found.terms.items():
+            low, high = answer.interval(confidence)
+            numbers = {"value": answer.value, "error": answer.error, "low": low, "high": high}
+            terms.append({"key": [name], **numbers, **basis_record(answer)})
+        about = {"about": found.note} if found.note else {}
+        head = {"by": ("term",), "statistic": found.column, "confidence": confidence, "number": len(terms)}
+        return {**head, **about, "groups": terms}
+
+    def text(self, question: Question, record: Shown) -> Text:
+        """A line for each number, and over which values it is."""
+        return GROUPS.text(question, record)
+
+
 def _group_line(row: Shown) -> Line:
     """The value of a group, half of its interval where that is symmetric, and the interval."""
     value, interval = row["value"], (row["low"], row["high"])
@@ -297,6 +318,12 @@ def basis_record(found: object) -> Record:
     """What an answer rests on, as an entry; none where every answer is measured."""
     basis = getattr(found, "basis", "")
     return {"basis": basis} if basis else {}
+
+
+def _note_record(found: object) -> Record:
+    """What is to be known beside a number, or why there is none."""
+    note = getattr(found, "note", "") or getattr(found, "about", "")
+    return {"note": note} if note else {}
 
 
 def _bars(
@@ -364,6 +391,7 @@ MEASURE: Final = Measure()
 BOUNDS: Final = BoundsValue()
 QUANTILE: Final = QuantileValue()
 GROUPS: Final = GroupedResult()
+LINE: Final = LineResult()
 CDF: Final = TableResult(
     "cdf",
     "A distribution at some values.",

@@ -61,31 +61,41 @@ class RegressionLine(Tabular):
         """What both rest on, as it does for `Answer`."""
         return self.slope.basis
 
+    @property
+    def note(self) -> str:
+        """Over which rows it is, or why there is no line."""
+        return self.slope.note or self.slope.about
+
+    @property
+    def terms(self) -> dict[str, Answer]:
+        """Slope and intercept by their names."""
+        return {"slope": self.slope, "intercept": self.intercept}
+
     def frame(self) -> Mapping[str, Sequence[Any]]:
         """A row for the slope and one for the intercept."""
-        numbers = (self.slope, self.intercept)
-        lows, highs = zip(*(each.interval() for each in numbers), strict=True)
-        values = [each.value for each in numbers]
-        terms = ["slope", "intercept"]
-        return {"term": terms, "value": values, "low": lows, "high": highs, "basis": [self.basis] * 2}
+        lows, highs = zip(*(each.interval() for each in self.terms.values()), strict=True)
+        values = [each.value for each in self.terms.values()]
+        return {
+            "term": list(self.terms),
+            "value": values,
+            "low": lows,
+            "high": highs,
+            "basis": [self.basis] * 2,
+        }
 
     def __repr__(self) -> str:
         return f"RegressionLine({self._text}{add_basis(self.basis)})"
 
     def __str__(self) -> str:
-        return f"{self._text}\n{self.slope.note}"
+        return f"{self._text}\n{self.note}"
 
     def _repr_html_(self) -> str:
-        facts = [(name, with_interval(each.value, each.interval())) for name, each in self._terms.items()]
-        return card(f"{self.column} by {self.by}", [*facts, ("note", self.slope.note)])
-
-    @property
-    def _terms(self) -> dict[str, Answer]:
-        return {"slope": self.slope, "intercept": self.intercept}
+        facts = [(name, with_interval(each.value, each.interval())) for name, each in self.terms.items()]
+        return card(f"{self.column} by {self.by}", [*facts, ("note", self.note)])
 
     @property
     def _text(self) -> str:
-        shown = (f"{name} {with_interval(a.value, a.interval())}" for name, a in self._terms.items())
+        shown = (f"{name} {with_interval(a.value, a.interval())}" for name, a in self.terms.items())
         return f"{self.column} by {self.by}: {', '.join(shown)}"
 
 
@@ -207,7 +217,12 @@ class JointMoments:
             f"{column} {line.decode(bins.lows[:1])[0]} to {line.decode(bins.highs[-1:])[0]}"
             for column, bins, line in zip(self.columns, self._bins, self._domains, strict=True)
         )
-        return f"over about {self._moments.rows:,.0f} rows with {' and '.join(ends)}"
+        whole = all(
+            bins.lows[0] == 0 and bins.highs[-1] == domain.size - 1
+            for bins, domain in zip(self._bins, self._domains, strict=True)
+        )
+        others = "" if whole else " alone: noise hides the others, which may change it"
+        return f"over about {self._moments.rows:,.0f} rows with {' and '.join(ends)}{others}"
 
     @cached_property
     def _bins(self) -> tuple[_Bins, _Bins]:

@@ -7,6 +7,7 @@ the check that the views of a release fit together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import ROUND_CEILING, Context
 from functools import reduce
 from operator import add
@@ -60,14 +61,19 @@ def chart(
     bars = [_bar(longest * max(0.0, value) / most, ascii_only) for value in values]
     rows = zip(labels, bars, numbers, strict=True)
     drawn = [f"{label}  {bar:<{longest}}  {number}" for label, bar, number in rows]
-    beyond = rows_beyond(line, window).replace("±", "+-" if ascii_only else "±")
+    beyond = rows_beyond(line, window, bins).replace("±", "+-" if ascii_only else "±")
     return [*drawn, *(wrap(beyond, max(width, len(drawn[0]))) if beyond else [])]
 
 
 def _ranges(table: Bins) -> Iterator[str]:
     for ends in zip(table.lows, table.highs, strict=True):
-        low, high = (shorten(str(end), _LONGEST_VALUE) for end in ends)
+        low, high = (shorten(_value_text(end), _LONGEST_VALUE) for end in ends)
         yield low if low == high else f"{low} to {high}"
+
+
+def _value_text(value: object) -> str:
+    """A value of a column; of a time what a clock on the wall of its zone shows."""
+    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) and not value.second else str(value)
 
 
 def _numbers(table: Bins, plus_minus: str) -> list[str]:

@@ -563,6 +563,14 @@ class Quantile:
 class Quantiles(Tabular, list["Quantile | SelectedQuantile"]):
     """Quantiles of one column."""
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        columns = self.frame()
+        rows = shortlist(len(self), lambda number: [str(each[number]) for each in columns.values()])
+        return card(f"Quantiles({len(self)} values)", [], below=[grid(tuple(columns), rows)])
+
     def frame(self) -> Mapping[str, Sequence[Any]]:
         """A row for each: the share, the value under the name of the column, its 95% interval, its basis."""
         column = next((_column_of(each) for each in self), "value")

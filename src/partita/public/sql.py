@@ -20,10 +20,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
 from partita.errors import InvalidParameter, check
 from partita.frames import Tabular
+from partita.html import card, grid, shortlist, show_bounded
 from partita.public.keys import UNITS
 
 if TYPE_CHECKING:
@@ -71,6 +73,18 @@ _REFUSED: Final = {
     "case": "ask by values or ranges in where",
     "over": "compute it from the result",
     "offset": "limit the list",
+    "filter": "put the condition into where, and ask one statement for each",
+    "extract": "group by month(column) or date_trunc('month', column)",
+    "all": "name the keys",
+    "rollup": "ask one statement for each set of keys",
+    "cube": "ask one statement for each set of keys",
+    "corr": "ask release.correlation, or `partita query` for correlation of x, y",
+    "regr_slope": "ask release.regression, or `partita query` for regression of y on x",
+    "cast": "write values as the column has them",
+    "if": "ask by values or ranges in where",
+    "quantile_cont": "write quantile(column, 0.9)",
+    "percentile_cont": "write quantile(column, 0.9)",
+    "approx_quantile": "write quantile(column, 0.9)",
     "like": "use in (...) with the labels",
     "ilike": "use in (...) with the labels",
     "exists": "ask one statement",
@@ -78,6 +92,11 @@ _REFUSED: Final = {
     "max": "ask for quantile(column, 0.99): a single row decides a maximum",
 }
 """Parts of SQL that are not here, and what to do instead."""
+_REFUSED_SIGNS: Final = {
+    "comments and arithmetic": (("-",), "leave comments out, and compute from the result"),
+    "arithmetic": (("+", "*", "/", "%", "||"), "compute it from the result"),
+    "names of tables": ((".",), "write columns alone: there is one table, and no join"),
+}
 
 
 @final
@@ -182,9 +201,24 @@ class SqlResult(Tabular):
     def __str__(self) -> str:
         from partita.public.base import format_excerpt
 
-        rows = list(zip(*self.columns.values(), strict=True))
-        shown = format_excerpt(tuple(self.columns), len(rows), lambda number: [*map(cell_text, rows[number])])
+        shown = format_excerpt(tuple(self.columns), len(self), self.row_texts)
         return "\n".join([*self.notes, shown])
+
+    def _repr_html_(self) -> str:
+        rows = shortlist(len(self), self.row_texts)
+        table = grid(tuple(self.columns), rows, note="; ".join(self.notes))
+        return card(f"SqlResult({len(self)} rows)", [], below=[table])
+
+    def row_texts(self, number: int) -> list[str]:
+        """A row for people: statistics and their ends with the digits that their intervals support."""
+        heads, entries = list(self.columns), [each[number] for each in self.columns.values()]
+        texts = ["" if entry is None else str(entry) for entry in entries]
+        for place, (low, high) in enumerate(pairwise(heads[1:])):
+            name = heads[place]
+            if (low, high) in (("low", "high"), (f"{name}_low", f"{name}_high")):
+                value, *ends = entries[place : place + 3]
+                texts[place : place + 3] = show_bounded(value, (ends[0], ends[1]))
+        return texts
 
 
 def run_sql(release: Release, text: str, confidence: float = 0.95) -> SqlResult:
@@ -305,15 +339,6 @@ def _describe_covers(statistic: SqlStatistic, answers: Sequence[Any]) -> str:
     return f"{statistic.name} covers {limited[0]}{others}"
 
 
-def cell_text(value: object) -> str:
-    """An entry of a result for people."""
-    from partita.public.base import figure
-
-    if isinstance(value, float):
-        return "not determinable" if math.isnan(value) else figure(value)
-    return "" if value is None else str(value)
-
-
 # --- the text ----------------------------------------------------------------------------------
 
 
@@ -365,7 +390,9 @@ class _Parser:
         limit = self._limit() if self._skip("limit") else None
         self._skip(";")
         if self._token.kind != "end":
-            self._refuse(self._token, "end or go on with where, group by, order by or limit")
+            one = self._tokens[self._next - 1].says(";")
+            rule = "be one statement" if one else "end or go on with where, group by, order by or limit"
+            self._refuse(self._token, rule, "ask the others by themselves" if one else "")
         self._check_keys(named, keys)
         found = Statement(tuple(named), where, tuple(keys), tuple(order), limit)
         heads = [name for names in found.heads for name in names] + ["basis"]
@@ -529,7 +556,8 @@ class _Parser:
         if token.kind == "number":
             return sign + token.text
         if token.kind != "text" or sign:
-            self._refuse(token, "have a number, or a value in single quotes")
+            fix = "write 'value'; double quotes are around columns" if token.kind == "name" else ""
+            self._refuse(token, "have a number, or a value in single quotes", fix)
         return token.text
 
     # What is sorted by.
@@ -582,11 +610,17 @@ class _Parser:
 
     def _column(self) -> str:
         token = self._take("a column")
-        if token.kind not in ("word", "name") or token.says(*_WORDS):
+        if token.kind == "number":
+            self._refuse(token, "do without arithmetic", _REFUSED_SIGNS["arithmetic"][1])
+        if token.kind not in ("word", "name") or token.says(*_WORDS) or self._is_refused(token):
             self._refuse(token, "have a column", "put double quotes around a column that is called like that")
         name = _unquote(token)
         alike = [each for each in self._columns if each.lower() == name.lower()]
         return alike[0] if name not in self._columns and len(alike) == 1 and token.kind == "word" else name
+
+    def _is_refused(self, token: _Token) -> bool:
+        """Whether it is a word of SQL that is not here, and no column."""
+        return token.says(*_REFUSED) and token.text not in self._columns
 
     @property
     def _token(self) -> _Token:
@@ -617,6 +651,9 @@ class _Parser:
         word = token.text.lower()
         if token.kind == "word" and word in _REFUSED:
             rule, fix = f"do without {word}", _REFUSED[word]
+        for part, (signs, instead) in _REFUSED_SIGNS.items():
+            if token.kind == "sign" and word in signs and not fix:
+                rule, fix = f"do without {part}", instead
         given = "the end" if token.kind == "end" else token.text
         raise InvalidParameter(
             "sql", f"must {rule} at character {token.place}", given=given, fix=fix or _SUBSET

@@ -94,14 +94,34 @@ def _between(line: OrderedColumn, share: float) -> Window:
 
 
 def window_bins(line: OrderedColumn, bins: int, window: Window, *, even: bool = True) -> Bins:
-    """The cells of a window in at most `bins` bins; all of one size, but for one cell, if not `even`."""
+    """The cells of a window in at most `bins` bins; all of one size, but for one cell, if not `even`.
+
+    Of more labels than that those with the most rows, one by one: labels that lie side by side have nothing
+    in common.
+    """
     size = window.cells
+    if has_more_labels(line, bins):
+        return _top_labels(line, bins)
     lows, highs = (
         each + np.uint64(window.first)
         for each in find_bin_cells(size, even_bins(size, bins) if even else bins)
     )
     counts = Answers(line.axis.counts(lows, highs), lambda: line.axis.errors(lows, highs), line.basis)
     return Bins(line.column, line.domain.decode(lows), line.domain.decode(highs), counts)
+
+
+def has_more_labels(line: OrderedColumn, bins: int) -> bool:
+    """Whether a column has more labels than a picture has room for."""
+    return isinstance(line.domain, Category) and line.axis.size > bins
+
+
+def _top_labels(line: OrderedColumn, number: int) -> Bins:
+    """The labels with the most rows by the release, so many."""
+    every = np.arange(line.axis.size, dtype=np.uint64)
+    cells = np.argsort(-line.axis.counts(every, every), kind="stable")[:number].astype(np.uint64)
+    counts = Answers(line.axis.counts(cells, cells), lambda: line.axis.errors(cells, cells), line.basis)
+    labels = line.domain.decode(cells)
+    return Bins(line.column, labels, labels, counts)
 
 
 def window_heat(release: Release, heat: Heat, bins: tuple[int, int], where: Where) -> Heat:
@@ -123,8 +143,10 @@ def window_heat(release: Release, heat: Heat, bins: tuple[int, int], where: Wher
     return replace(heat, lows=lows, highs=highs, counts=counts)
 
 
-def rows_beyond(line: OrderedColumn, window: Window) -> str:
-    """How many rows lie on the axis beside a window, in words; nothing if it is the whole axis."""
+def rows_beyond(line: OrderedColumn, window: Window, bins: int) -> str:
+    """What is on the axis beside a picture of so many bins, in words; nothing if all of it is in a bin."""
+    if has_more_labels(line, bins):
+        return f"the most frequent by their estimates; {line.axis.size - bins:,} more labels are not shown"
     if window.whole:
         return ""
     sides = [(0, window.first - 1), (window.last + 1, window.size - 1)]

@@ -451,11 +451,12 @@ def _delta(delta: object, queries: Queries | None) -> Fraction:
 
 def checked_schema(schema: object) -> Mapping[str, Domain]:
     """A schema, if it declares a domain for each column and a file can hold their names."""
-    if isinstance(schema, Mapping) and schema:
-        named = all(isinstance(name, str) and name for name in schema)
-        if named and all(is_domain(domain) for domain in schema.values()):
-            return {_writable(name, "schema"): domain for name, domain in schema.items()}
     fix = 'pass for example {"age": Integer(0, 120)}'
+    if isinstance(schema, Mapping) and schema and all(isinstance(name, str) and name for name in schema):
+        for name, domain in schema.items():
+            rule = f"must map columns to domains, and {name!r} has none"
+            check(is_domain(domain), "schema", rule, given=domain, fix=fix)
+        return {_writable(name, "schema"): domain for name, domain in schema.items()}
     raise InvalidParameter("schema", "must map columns to domains", given=schema, fix=fix)
 
 

@@ -23,9 +23,11 @@ from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.public.axis.base import AxisRelease, find_cells
 from partita.public.boxes.base import BoxRelease
-from partita.public.conditions import Range, Where
+from partita.public.conditions import Either, Range, Where
 from partita.public.grammar import parse_question
+from partita.public.groups import GroupPlan
 from partita.public.questions import KINDS, Question, Type
+from partita.public.records import GroupedResult
 from partita.public.release import Release
 from partita.public.wants import MEAN, RANGES, SHARE, TOTAL, VARIANCE, Want, parse_want
 from partita.trusted.secret import Histogram, Points
@@ -211,10 +213,14 @@ _ASKED_FIX: Final = 'pass for example "count where age between 30 and 39", or pt
 @final
 @dataclass(frozen=True)
 class QuestionTrial:
-    """One question, or the questions that a want stands for: one for each group, label or range."""
+    """One question, or those that a want or a question by groups stands for: one for each group or range.
+
+    `whole` is the question by groups, which a release answers at once.
+    """
 
     text: str
     questions: tuple[Question, ...]
+    whole: Question | None = None
 
     @staticmethod
     def read(given: object, schema: Mapping[str, Domain]) -> QuestionTrial:
@@ -224,8 +230,11 @@ class QuestionTrial:
             found = tuple(_questions_of(want, schema))
             return QuestionTrial(str(want), found)
         question = parse_question(str(given))
+        if isinstance(question.kind.result, GroupedResult):
+            whole = question.kind(**{**question.arguments, "order": None, "limit": None})
+            return QuestionTrial(str(whole), tuple(_questions_by(whole, schema)), whole)
         compared = question.kind.name in _COMPARED and question.arguments.get("half_space") is None
-        rule = f"must be of the kinds {', '.join(_COMPARED)} to be compared with exact answers"
+        rule = f"must be of the kinds {', '.join(_COMPARED)}, or these by groups, to be compared"
         check(compared, "questions", rule, given=str(given), fix="leave it out")
         return QuestionTrial(str(given), (question,))
 
@@ -241,7 +250,13 @@ class QuestionTrial:
 
     def asked(self, release: Release, schema: Mapping[str, Domain], confidence: float) -> Floats:
         """Of each question the value and the ends of its interval, as a release answers it."""
-        return np.array([_ask(each, release, schema, confidence) for each in self.questions])
+        single = self.questions
+        if self.whole is None:
+            found = [each.kind.ask(release, **each.arguments) for each in single]
+        else:
+            found = list(self.whole.kind.ask(release, **self.whole.arguments))
+        both = zip(single, found, strict=True)
+        return np.array([_numbers(each, answer, schema, confidence) for each, answer in both])
 
 
 def _want_of(given: object) -> Want | None:
@@ -279,6 +294,19 @@ def _questions_of(want: Want, schema: Mapping[str, Domain]) -> Iterator[Question
             yield kind(column=want.column, where=group)
 
 
+def _questions_by(whole: Question, schema: Mapping[str, Domain]) -> Iterator[Question]:
+    """A question about each group, in the order in which a release answers them."""
+    for key in whole["by"]:
+        rule, fix = "must be about columns of the schema", "check the spelling"
+        check(key.column in schema, "questions", rule, given=key.column, fix=fix)
+    kind = KINDS[whole.kind.name.removesuffix("_by")]
+    arguments = {each.name: whole[each.name] for each in kind.parameters if each.type is not Type.HALF_SPACE}
+    rows = "among" if "among" in arguments else "where"
+    groups = GroupPlan.of(schema.__getitem__, whole["by"], arguments[rows], most=MOST_ASKED)
+    for row in range(len(groups.rows)):
+        yield kind(**{**arguments, rows: groups.where(row)})
+
+
 def _range_questions(column: str, domain: Domain) -> Iterator[Question]:
     """Counts of each label, or of ranges that spread evenly."""
     if isinstance(domain, Category):
@@ -301,10 +329,10 @@ def _columns_of(question: Question) -> tuple[str, ...]:
     return (*question.having(Type.COLUMN), *(name for where in conditions for name in where))
 
 
-def _ask(
-    question: Question, release: Release, schema: Mapping[str, Domain], confidence: float
+def _numbers(
+    question: Question, found: Any, schema: Mapping[str, Domain], confidence: float
 ) -> tuple[float, float, float]:
-    found = question.kind.ask(release, **question.arguments)
+    """The answer to a question, and the ends of its interval."""
     ends = found.interval(confidence)
     if question.kind.name == "quantile":
         domain = schema[question["column"]]
@@ -353,6 +381,8 @@ class ExactRows:
 
     def _rows(self, where: Where) -> Bools:
         """Which rows meet conditions."""
+        if isinstance(where, Either):
+            return np.asarray(np.logical_or.reduce([self._rows(part) for part in where.parts]))
         met = np.ones(len(self.counts), np.bool_)
         for name, condition in where.items():
             found, here = find_cells(self.schema[name], condition, name=name), self.cells[name]

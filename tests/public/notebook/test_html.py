@@ -85,6 +85,9 @@ def test_everything_that_a_release_answers_can_be_shown(release: Release) -> Non
         release.histogram("age", 60),
         release.histogram(hostile),
         release.cdf("age"),
+        release.quantile("age", [0.25, 0.5]),
+        release.sql("select count(*), median(age) from release"),
+        release.group(pt.bins("age", 4)).count(),
         release.histogram("age", "pay", 12),
         *release.published,
     ]
@@ -92,6 +95,18 @@ def test_everything_that_a_release_answers_can_be_shown(release: Release) -> Non
     assert all(map(shown, answers))
     assert hostile in shown(release.histogram(hostile))
     assert hostile in shown(release.quantile(hostile, 0.5))
+
+
+def test_small_results_show_all_rows(release: Release) -> None:
+    """Groups, quantiles and statements of SQL show every row, with its interval."""
+    deciles = release.quantile("age", [each / 10 for each in range(1, 10)])
+    grouped = release.sql("select bins(age, 12), count(*) as n from release group by 1 order by 1")
+
+    assert deciles._repr_html_().count("<tr") == 9 + 1
+    assert str(deciles).count("\n") == 8
+    assert grouped._repr_html_().count("<tr") == 12 + 1
+    assert release.group(pt.bins("age", 24)).count()._repr_html_().count("<tr") == 24 + 1
+    assert "± 95%" in str(release.counts(age=([0, 10], [9, 19])))
 
 
 def test_a_table_release_shows_which_columns_depend_on_each_other() -> None:

@@ -86,7 +86,7 @@ def test_floats_are_read_as_they_are_written(publish: Publish, thousandths: list
     """0.35 in an array is 35/100, as it is by itself, whatever its bits say, and so is it refused."""
     release = publish(v=(Real(0, "0.2", step="0.01"), [f"0.{cell:02}" for cell in range(21)]))
     if any(0 <= thousandth <= 200 and thousandth % 10 for thousandth in thousandths):
-        with pytest.raises(InvalidParameter, match="high of v must hold multiples of the step"):
+        with pytest.raises(InvalidParameter, match=r"high of v must be a multiple of 0\.01"):
             release.counts(v=(None, np.array(thousandths) / 1000))
         thousandths = [thousandth // 10 * 10 for thousandth in thousandths]
     bounds = [thousandth / 1000 for thousandth in thousandths]
@@ -103,9 +103,9 @@ WRONG: list[tuple[object, str]] = [
     (([1], [2], [3]), r"^v must be arrays of lows and of highs, got 'a tuple of 3'"),
     (
         (["x"], None),
-        r"^low of v must hold values that a column Integer\(0, 9\) can have, got a value of type",
+        r"^low of v must be a finite number, got 'x'",
     ),
-    ((None, [1.5]), r"^high of v must hold values"),
+    ((None, [1.5]), r"^high of v must be a whole number.*pass 1 or 2"),
     ((None, np.array([np.inf])), r"^high of v must hold values.*None for an open end"),
     (([1.0, -np.inf], None), r"^low of v must hold values"),
     (([np.nan], None), r"^low of v must hold values"),
@@ -135,7 +135,8 @@ def test_wrong_bounds_of_reals(publish: Publish, bounds: object) -> None:
     release = publish(v=(Real(0, 1, step="0.1"), [1]))
 
     with pytest.raises(
-        InvalidParameter, match=r"^high of v must hold values that a column Real\(0, 1, step="
+        InvalidParameter,
+        match=r"^high of v must (hold values that a column Real\(0, 1, step=|be a finite number, got 'x')",
     ):
         release.counts(v=(None, bounds))
 

@@ -396,3 +396,15 @@ def test_sums_by_keys_take_unions() -> None:
     low, high = found.worst(1e-9)
     assert abs(found.value - 5 * 600) < 8 * found.error + 100
     assert low <= 5 * 600 <= high
+
+
+def test_a_misspelt_group_gets_a_suggestion(publish: Publish) -> None:
+    """Names of groups are public; numbers print with the digits that their intervals support."""
+    release = publish(town=(pt.Category(["Rome", "Bari"]), ["Rome"] * 40 + ["Bari"] * 20))
+    counted = release.group("town").count()
+
+    with pytest.raises(InvalidParameter, match="did you mean Rome"):
+        counted["rome"]
+    shares = release.group("town").share(town="Rome")
+    low, _ = shares["Rome"].interval()
+    assert f"{low:.6g}" not in str(shares)

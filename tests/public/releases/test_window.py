@@ -66,8 +66,8 @@ def test_what_is_left_out_is_said(wide: Release) -> None:
     """With its number and error; of a whole axis there is nothing to say."""
     line = wide.slice("v")
 
-    assert rows_beyond(line, choose_window(line, full=True)) == ""
-    words = rows_beyond(line, find_window(line))
+    assert rows_beyond(line, choose_window(line, full=True), 60) == ""
+    words = rows_beyond(line, find_window(line), 60)
     assert words.startswith("the axis goes from 0 to 999999; ")
     assert "with 95% confidence" in words
 
@@ -110,3 +110,17 @@ def test_charts_and_plots_use_the_window(wide: Release) -> None:
     assert (low, high) == pytest.approx((window.first - 0.5, window.last + 0.5), abs=1)
     assert plot(line, full=True).get_xlim()[1] > 999_000
     pyplot.close("all")
+
+
+def test_many_labels_are_shown_one_by_one(publish: Publish) -> None:
+    """Those with the most rows stand first, each by its own name, and how many are left out is said."""
+    labels = [f"town {number:02}" for number in range(80)]
+    rows = labels[7:8] * 900 + labels[50:51] * 600 + labels[3:4] * 300
+    line = publish(v=(Category(labels), rows)).slice("v")
+
+    assert [text.split("  ")[0] for text in chart(line, bins=3)[:3]] == ["town 07", "town 50", "town 03"]
+    assert chart(line, bins=3)[-1].startswith("the most frequent by their estimates; 77 more labels")
+    axes = plot(line)
+    assert [each.get_text() for each in axes.get_yticklabels()][:3] == ["town 07", "town 50", "town 03"]
+    assert "55 more labels are not shown" in axes.get_xlabel()
+    assert not rows_beyond(line, choose_window(line), 80)

@@ -493,6 +493,8 @@ def test_what_has_no_parameters_is_made_once(
         ("count by bins(pay, 3000), town", 100_000, 6_000_000),
         ("count where town != Rome or rooms = 3", 10_000, 100_000),
         ("count by nothing", 0, 0),
+        ("correlation of age, pay", 100_000, 6_000_000),
+        ("share where pay >= 10 by town, rooms", 100_000, 2_000_000),
     ],
 )
 def test_the_work_of_groups_follows_their_number(text: str, least: int, most: int) -> None:
@@ -502,3 +504,15 @@ def test_the_work_of_groups_follows_their_number(text: str, least: int, most: in
     predicted = WorkEstimate(facts).of(parse_question(text), beta=False)
     assert least <= predicted <= most
     assert predicted <= WorkEstimate(facts, at_most=True).of(parse_question(text), beta=False)
+
+
+def test_two_units_of_a_column_are_no_more_pieces_than_one() -> None:
+    """A weekday at an hour is in as many pieces as weeks, not in weeks times days; it stays in the limits."""
+    hours = pt.Timestamp("2026-01-01", "2026-12-31T23:00", "1h")
+    town = pt.Category(["Rome", "Bari"])
+    release = pt.publish({"seen": [], "town": []}, {"seen": hours, "town": town}, epsilon=1)
+    work = WorkEstimate(ReleaseSizes(release))
+
+    both = work.of(parse_question("count by town, weekday(seen), hour(seen)"), beta=False)
+    assert both <= 24 * work.of(parse_question("count by town, weekday(seen)"), beta=False)
+    assert both <= Limits().work

@@ -17,13 +17,13 @@ from partita.service.reading.app import STATIC, pages_router
 from partita.service.settings import ServiceSettings
 from partita.service.web import secure
 
-MOST = 112_000
+MOST = 118_000
 FILES = sorted(path for path in STATIC.iterdir() if path.is_file())
 SCRIPTS = [path for path in FILES if path.suffix == ".js"]
 
 
 def test_the_page_is_small() -> None:
-    """All files together are under 112 KB, as they are written."""
+    """All files together are under 118 KB, as they are written."""
     assert sum(path.stat().st_size for path in FILES) < MOST
 
 

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, final
 
@@ -668,6 +669,7 @@ def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
     if isinstance(domain, Date | Timestamp):
         return _encode_periods(domain, values, name)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
+    _refuse_first(domain, values, np.flatnonzero(unreadable | between), name)
     if bool(unreadable.any()) or _has_no_bounds(values):
         rule = f"must hold values that a column {shorten(repr(domain), 60)} can have"
         fix = "pass values as the column has them, None for an open end"
@@ -675,6 +677,17 @@ def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
     rule, fix = f"must hold multiples of the step, as the column is {domain!r}", "round them first"
     check(not between.any(), name, rule, given=values, fix=fix)
     return EndCells(encoded, encoded)
+
+
+def _refuse_first(domain: Domain, values: Any, rows: Ints, name: str) -> None:
+    """Refuse the first of these numbers or labels as it would be refused alone, with those beside it."""
+    if rows.size:
+        found = values[int(rows[0])]
+        value = found.as_py() if hasattr(found, "as_py") else found
+        value = value.item() if isinstance(value, np.generic) else value
+        exact = not isinstance(value, Special) and isinstance(value, int | float | Decimal | Fraction)
+        if isinstance(value, str) or (exact and math.isfinite(value)):
+            locate_value(domain, value, name=name)
 
 
 def _encode_periods(domain: Date | Timestamp, values: Any, name: str) -> EndCells:

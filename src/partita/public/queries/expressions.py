@@ -16,9 +16,11 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain, Special
 from partita.domain.columns import number_text
 from partita.domain.numeric import Integer, Real
+from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
 from partita.numbers import rational
+from partita.public.axis.base import locate_value
 from partita.public.queries.operator import INT64_LIMIT, all_places
 from partita.public.queries.product import Factor
 from partita.public.queries.queries import (
@@ -70,6 +72,17 @@ class Matrix(Queries):
 
     def pick(self, universe: Universe, index: int) -> Queries:
         return Matrix(self.columns, (self.rows[index],))
+
+    def settled(self, universe: Universe) -> Queries:
+        """The same weights; a value between two cells is refused, and so is a day or a month of several."""
+        for place, column in enumerate(self.columns):
+            domain = universe.domain(column)
+            for each in {keys[place] for row in self.rows for keys, _ in row}:
+                if not isinstance(each, Special):
+                    first, last = locate_value(domain, each, name=column)
+                    fix = "weigh ranges, or each cell by itself"
+                    check(first == last, column, "must be a single cell to be weighed", given=each, fix=fix)
+        return self
 
     def __str__(self) -> str:
         names, rows = map(quote, self.columns), map(_format_row, self.rows)
@@ -208,6 +221,15 @@ class Ranges(_OneColumn):
     def pick(self, universe: Universe, index: int) -> Queries:
         return Ranges(self.column, (self.ends[index],))
 
+    def settled(self, universe: Universe) -> Queries:
+        """The same ranges; ends between two cells are refused, and days and months written out."""
+        domain, column = universe.domain(self.column), self.column
+        both = (
+            (_exact_end(low, domain, column, 0), _exact_end(high, domain, column, 1))
+            for low, high in self.ends
+        )
+        return Ranges(column, tuple(both))
+
     def _spans(self, domain: Domain, axis: Axis) -> SpanOperator:
         spans = [_span(low, high, domain, axis, self.column) for low, high in self.ends]
         starts, stops = zip(*spans, strict=True)
@@ -344,6 +366,20 @@ def _cell(end: str, domain: Domain, column: str) -> int:
     if found.special is Special.BELOW:
         return -1
     return domain.size if found.special is Special.ABOVE else found.cell
+
+
+def _exact_end(end: End, domain: Domain, column: str, side: int) -> End:
+    """An end as written if it names a cell, else the cell that a day or a month begins or ends with."""
+    if end is None:
+        return None
+    places = locate_value(domain, end, name=f"{'high' if side else 'low'} of {column}")
+    beyond = isinstance(domain, Date | Timestamp) and places[side].special is _BEYOND[side]
+    if places[0] == places[1] and not beyond:
+        return end
+    return _decode(domain, side * (domain.size - 1) if beyond else places[side].cell)
+
+
+_BEYOND: Final = Special.BELOW, Special.ABOVE
 
 
 def _decode(domain: Domain, cell: int) -> str:

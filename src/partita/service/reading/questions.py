@@ -50,6 +50,7 @@ from partita.public.records import (
     BoundsValue,
     Cell,
     GroupedResult,
+    LineResult,
     Measure,
     Number,
     QuantileValue,
@@ -129,6 +130,12 @@ class NumberAnswer(StrictModel):
     worst: Worst | None = Field(default=None, description="guaranteed; only where beta is given")
     half: float | None = Field(examples=[106.3], description="half the width of a bar at the confidence")
     small: bool = Field(description="whether noise dominates: the bar is as wide as the value is large")
+
+
+class MeasureAnswer(NumberAnswer):
+    """A share or a correlation, with what else is to be known."""
+
+    note: str | None = None
 
 
 class CoversDetails(StrictModel):
@@ -246,9 +253,10 @@ _MODELS: Final[Mapping[type[Result], type[BaseModel]]] = {
     Number: NumberAnswer,
     Summary: SummaryAnswer,
     QuantileValue: QuantileAnswer,
-    Measure: NumberAnswer,
+    Measure: MeasureAnswer,
     BoundsValue: BoundsAnswer,
     GroupedResult: GroupsAnswer,
+    LineResult: GroupsAnswer,
 }
 _CELLS: Final[Mapping[Cell, Any]] = {
     Cell.VALUE: Value,

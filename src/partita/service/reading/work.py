@@ -71,6 +71,8 @@ _CURVE: Final = 2_000  # the distribution along a column, for each box
 _CURVE_NUMBERS: Final = 4
 _REGION: Final = 25_000  # a half-space, for each box
 _REGION_NUMBERS: Final = 30
+_MOMENTS: Final = 600_000  # a correlation or a line by two columns, beside the errors of so many boxes
+_MOMENT_BOXES: Final = 700
 _SUM: Final = 4  # a variance is made of a few answers
 _QUERY: Final = 20  # each answer to a published query
 _VALUE: Final = 5  # each made-up value: synthesize
@@ -133,6 +135,8 @@ class WorkEstimate:
             return self.quantile(columns[0], wheres[0], beta=beta)
         if isinstance(result, TableResult):
             return self._table(question, result, columns, wheres[0])
+        if len(columns) > 1:  # moments of two columns, by the counts of a few bins and of all pairs of them
+            return _MOMENTS + self.rows(columns, wheres[0], _MOMENT_BOXES)
         # Several counts together are linear questions, with guaranteed bounds or without.
         linear = beta or len(wheres) > 1
         return sum(self.count(where, beta=linear, more=tuple(columns)) for where in wheres)
@@ -160,15 +164,18 @@ class WorkEstimate:
         if statistic == "quantile":
             return self.quantile(columns[0], where, beta=False)
         if statistic == "share":
-            return 3 * self.count(where)
+            return 3 * self.count(where, beta=False)
         if isinstance(find_sum_view(self.facts.release, columns[0], where, unless=""), TableSumView):
             return _TABLE_SUM
         return self._summary(columns[0], where)
 
     def _pieces(self, keys: Iterable[GroupKey]) -> int:
         """Of how many ranges a group is made up, on average: those of a weekday lie all over the column."""
-        release = self.facts.release
-        return math.prod(estimate_groups(release.domain_of(key.column), key)[1] for key in keys)
+        pieces: dict[str, int] = {}  # of two keys of a column, such as weekday and hour, the fewer
+        for key in keys:
+            number = estimate_groups(self.facts.release.domain_of(key.column), key)[1]
+            pieces[key.column] = min(number, pieces.get(key.column, number))
+        return math.prod(pieces.values())
 
     def _table(self, question: Question, table: TableResult, columns: list[str], where: Where) -> int:
         if table is ANSWERS:

@@ -68,10 +68,20 @@ function instant(text, zone) {
   return shownAt(Date.parse(text.length <= 10 ? text : `${text.replace(" ", "T")}Z`), zone);
 }
 
-/** A number with the digits that its error supports. */
-export function figure(value, half) {
-  const digits = half > 0 ? Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 2;
-  return Math.abs(value) >= 1e9 ? brief(value) : written(value, digits);
+/** A number with the digits that its error supports, as the library writes it; an error has two. */
+export function figure(value, half, error) {
+  if (!(half > 0)) return Math.abs(value) >= 1e9 ? brief(value) : written(value, 2);
+  const second = Math.floor(Math.log10(Number(half.toPrecision(2)))) - 1, place = Math.max(-12, second > 0 && !error ? second - 1 : second);
+  const shown = place > 0 ? Math.round(value / 10 ** place) * 10 ** place : value, digits = Math.max(0, -place);
+  return written(shown, digits, { minimumFractionDigits: digits });
+}
+
+/** A number and its error: ± half of its interval, or both ends where the sides differ by more than a twentieth. */
+export function bounded(value, { low, high }, written_ = figure) {
+  const [below, above] = [value - low, high - value], half = Math.max(below, above), wide = (high - low) / 2;
+  if (low === null || high === null) return [written_(value, 0), "± unknown"];
+  if (half - Math.min(below, above) <= half / 20) return [written_(value, half), `± ${written_(half, half, true)}`];
+  return [written_(value, wide), `(${written_(low, wide)} to ${written_(high, wide)})`];
 }
 
 /** A column, or a window of it: cell k holds what begins at the origin plus k steps. */

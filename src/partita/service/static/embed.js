@@ -1,7 +1,8 @@
 // One chart for a frame in another page: a title, the picture, its error, and a link back.
 
+import { answered } from "./answer.js";
 import { address, get } from "./api.js";
-import { count, figure, percent, plusMinus } from "./axis.js";
+import { count, percent, plusMinus } from "./axis.js";
 import { div, fill, fitted, h, p, show } from "./dom.js";
 import { frames, heat, legend } from "./heat.js";
 import { still } from "./labels.js";
@@ -11,12 +12,11 @@ import { evidence } from "./words.js";
 
 const [, base] = location.pathname.match(/^(\/releases\/[^/]+)\/embed$/), name = base.split("/").at(-1);
 const { title, question, ...state } = Object.fromEntries(new URLSearchParams(location.search)), LABELS = 15;
-const NUMBERS = ["count", "value", "error", "half", "small", "share", "low", "high"];
 const confidence = Number(state.confidence ?? 0.95);
 
 function framed(words, where, ...content) {
   document.title = words;
-  show(h("h1", words), ...content, p("fine", `Estimates with noise for privacy; errors have ${percent(confidence)} confidence. `,
+  show(h("h1", words), ...content.flat(), p("fine", `Estimates with noise for privacy; errors have ${percent(confidence)} confidence. `,
     h("a", { href: where, target: "_blank", rel: "noopener" }, `Ask ${name} yourself`)));
 }
 
@@ -36,17 +36,9 @@ async function chart() {
     p("fine", `${count(value)} ${plusMinus(half)} rows${state.where ? " in the selection" : ""}.`), evidence(seen.basis));
 }
 
-/** The answer to any question: a number, a value of a column, or rows as bars. */
 async function answer() {
-  const found = await get(`${base}/ask`, { q: question, confidence }), rows = Object.values(found).find(Array.isArray);
-  const said = (row) => Object.entries(row).filter(([key]) => !NUMBERS.includes(key)).map(([, value]) => value)
-    .concat("low" in row ? (row.low === row.high ? [row.low] : [`${row.low} to ${row.high}`]) : [], "count" in row && "value" in row ? [row.value] : []).join(", ");
-  const unit = rows?.length && "share" in rows[0] && !("count" in rows[0]) ? (value) => percent(value, 2) : count;
-  const drawn = rows?.map((row) => ({ ...row, name: said(row), value: row.count ?? row.share ?? row.value, half: row.half, unit }));
-  const number = typeof found.value === "number", { interval } = found;
-  framed(title ?? found.question, address(`${base}/view`, {}), drawn ? still(drawn)
-    : div("", p("big", h("strong", number ? figure(found.value, found.half) : String(found.value ?? "not determinable")), number && found.half !== null && `± ${figure(found.half, found.half)}`),
-      interval && h("p", `Between ${[interval.low, interval.high].map((end) => (typeof end === "number" ? figure(end, found.half) : end ?? "anything")).join(" and ")}.`)), evidence(found.basis));
+  const found = await get(`${base}/ask`, { q: question, confidence });
+  framed(title ?? found.question, base, ...answered(found));
 }
 
 (question ? answer() : chart()).catch(({ message }) => framed("No chart", address(base), p("warn", message)));

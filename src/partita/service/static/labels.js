@@ -17,15 +17,15 @@ export const longest = (items) => Math.max(1e-9, ...items.flatMap(({ value, half
   [value + Math.min(half ?? 0, Math.abs(value)), ...(second ? [second.value] : [])]));
 
 /** A bar with its error, and a mark where another release stands. */
-export function bar({ value, half, small, second }, top) {
-  const across = (x) => `${held(x / top).toFixed(2)}%`, [low, high] = [value - half, value + half].map(across);
+export function bar({ value, half, small, second, ends = [value - half, value + half] }, top) {
+  const across = (x) => `${held(x / top).toFixed(2)}%`, [low, high] = ends.map(across);
   return s("svg", { class: "lying", width: "100%", height: 16, "aria-hidden": "true" },
     s("rect", { class: `bar${small ? " small" : ""}`, y: 2, height: 12, width: across(value) }),
     half > 0 && s("g", { class: "whisker" }, s("line", { x1: low, x2: high, y1: 8, y2: 8 }), [low, high].map((x) => s("line", { x1: x, x2: x, y1: 4, y2: 12 }))),
     second && s("rect", { class: "mark", x: across(second.value), y: 0, width: 3, height: 16 }));
 }
 
-const number = ({ value, half, unit = count }) => [h("strong", unit(value)), half === undefined ? "" : ` ${unit === count || half === null ? plusMinus(half) : `± ${unit(half)}`}`];
+const number = ({ value, half, said, unit = count }) => said ? [h("strong", said[0]), ` ${said[1]}`] : [h("strong", unit(value)), half === undefined ? "" : ` ${unit === count || half === null ? plusMinus(half) : `± ${unit(half)}`}`];
 
 /** Bars that cannot be chosen: of small pictures and of answers. */
 export const still = (items, most = items.length, top = longest(items)) => h("ul", { class: "labels" }, items.slice(0, most).map((item) =>

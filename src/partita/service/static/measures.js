@@ -1,7 +1,7 @@
 // Sums and means of the rows that are selected.
 
 import { get } from "./api.js";
-import { figure, percent } from "./axis.js";
+import { bounded, percent } from "./axis.js";
 import { facts, fill, h, p } from "./dom.js";
 
 const NUMBERS = ["integer", "real"];
@@ -10,8 +10,7 @@ const NUMBERS = ["integer", "real"];
 export const summable = ({ sums, columns, links }) => [...new Set([...sums.map(({ column }) => column),
   ...columns.filter(({ kind }) => links.dependence && NUMBERS.includes(kind)).map(({ name }) => name)])];
 
-const half = (each) => (each.half === null ? "± unknown" : `± ${figure(each.half, each.half)}`);
-export const measured = (each) => (each.value === null ? "not determinable" : `${figure(each.value, each.half)} ${half(each)}`);
+export const measured = ({ value, interval }) => (value === null ? "not determinable" : bounded(value, interval).join(" "));
 
 /** The mean and the sum, or why there are none. */
 export async function measure(base, column, where, confidence) {

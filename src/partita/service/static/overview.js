@@ -1,5 +1,6 @@
 // What there is, and what one release is.
 
+import { asking } from "./answer.js";
 import { download, get } from "./api.js";
 import { count, plusMinus } from "./axis.js";
 import { div, facts, fill, h, here, p, section, show, snippet } from "./dom.js";
@@ -53,6 +54,7 @@ export async function release(name) {
   show(h("h1", name),
     p("lead", `${total ? `About ${count(total.value)} rows (${plusMinus(total.half)})` : "Published"}${dataset ? ` of the dataset ${dataset}` : ""}, made on ${day} with Partita ${version}.`),
     columns.length > 0 && section("Look at it", h("ul", { class: "cards" }, columns.map((column) => picture(base, columns, column))), matrix, together(base, views)),
+    columns.length > 0 && asking(base, columns),
     promised(about.guarantee, about),
     section("How it was made", facts(making(about))),
     section("Take it with you",

@@ -6,10 +6,13 @@ import { binned } from "./plot.js";
 
 export const FROM = ["from", "y_from"];
 export const TO = ["to", "y_to"];
-const MOST = 4096, MAP = 64, LATITUDE = /(^|[\W_])lat(itude)?$/i, LONGITUDE = /(^|[\W_])(lon|lng|long|longitude)$/i;
+const MOST = 4096, MAP = 64, COARSE = 16, LATITUDE = /(^|[\W_])lat(itude)?$/i, LONGITUDE = /(^|[\W_])(lon|lng|long|longitude)$/i;
 
 /** Whether two columns are the places of a map: longitudes to the right and latitudes up. */
 export const isMap = (x, y) => LONGITUDE.test(x ?? "") && LATITUDE.test(y ?? "");
+
+/** Whether noise dominates nearly all fields of a map: then it has larger ones. */
+const noisy = ({ small }) => small.flat().filter(Boolean).length > 0.9 * small.flat().length;
 
 /** The axes of a chart, in the windows that it names, or else where nearly all rows lie. */
 function axesOf(columns, state) {
@@ -30,7 +33,11 @@ export async function look(base, columns, state, bins) {
   if (isMap(x, y)) asked.bins = MAP;
   const [axis] = axes, labels = axis.category && !y;
   if (labels) asked.bins = MOST;
-  const seen = labels && axis.cells > MOST ? await inParts(base, asked, axis) : await get(`${base}/view.json`, asked);
+  let seen = labels && axis.cells > MOST ? await inParts(base, asked, axis) : await get(`${base}/view.json`, asked);
+  while (isMap(x, y) && asked.bins > COARSE && noisy(seen)) {
+    asked.bins /= 2;
+    seen = await get(`${base}/view.json`, asked);
+  }
   return { seen, axes, asked, bins: axes.map((each, side) => binned(each, seen.axes[side])) };
 }
 

@@ -1,5 +1,6 @@
 // Groups: the same chart for each label or range of another column, on one scale, and a table of them.
 
+import { get } from "./api.js";
 import { count, percent, plusMinus, written } from "./axis.js";
 import { button, div, fill, fitted, h, p, section, table } from "./dom.js";
 import { longest, still } from "./labels.js";
@@ -9,8 +10,16 @@ import { few, items, look } from "./seen.js";
 
 const GROUPS = 12, SMALL = 30, LABELS = 6;
 
+/** The column of a split by calendar units, such as month(when). */
+const timed = (columns, split) => !columns.some(({ name }) => name === split) && split.match(/^\w+\((.*)\)$/)?.[1];
+
 /** Groups of a column: its labels, the most frequent first, or its ranges in order; `rest` are conditions on others. */
 async function groups(base, columns, { split, filter, confidence }) {
+  const time = timed(columns, split);
+  if (time) {
+    const found = await get(`${base}/count_by`, { by: split, where: filter, confidence });
+    return found.groups.map(({ key: [name], value, half }) => ({ name, value, half, rest: filter, said: `${time} = ${name}` }));
+  }
   const { seen, axes: [axis], bins: [bins] } = await look(base, columns, { x: split, where: filter, confidence }, GROUPS);
   const rest = seen.filter, chosen = seen.selection.values[split], all = items(axis, bins, seen).filter(({ name }) => chosen?.includes(name) ?? true)
     .map((item) => ({ ...item, rest, said: axis.category ? axis.among([item.name]) : axis.said(item.cells) }));

@@ -1,7 +1,7 @@
 // One column of a release, or two: picture, selection, count. The address holds all of it.
 
 import { Refused, address, download, get } from "./api.js";
-import { count, percent, plusMinus } from "./axis.js";
+import { count, percent, plusMinus, word } from "./axis.js";
 import { Brush } from "./brush.js";
 import { beside, differences } from "./compare.js";
 import { conditions } from "./conditions.js";
@@ -16,6 +16,9 @@ import { evidence } from "./words.js";
 
 const ENDS = ["from", "to"], FRESH = { from: "", to: "", y_from: "", y_to: "", range: "", split: "" }, MOST_FIELDS = 32;
 const SHARES = { 0.25: "A quarter", 0.5: "Half", 0.75: "Three quarters" };
+
+/** The months of a column of times, as what rows are grouped by. */
+const months = (columns, name) => (columns.find((each) => each.name === name).start ? [`month(${word(name)})`] : []);
 
 export const view = async (name) => new View(name, await get(`/releases/${name}.json`)).open();
 
@@ -102,7 +105,7 @@ class View {
     this.fillCount(selection.count);
     this.fillPanel();
     this.measures.show(this.state.where, this.confidence);
-    const frame = `<iframe src="${location.origin}${this.base}/embed${query}" title="${this.title.replaceAll('"', "&quot;")}" width="640" height="420"></iframe>`;
+    const frame = `<iframe src="${location.origin}${this.base}/embed${address("", { ...this.state, split: "", with: "" })}" title="${this.title.replaceAll('"', "&quot;")}" width="640" height="420"></iframe>`;
     fill(this.below, this.other && differences(this), cdf && !this.labelled && this.shares(cdf, quantiles),
       section("Ask it yourself", snippet("Python", python), snippet("curl", curl), snippet("Query", text), snippet("Frame", frame),
         p("fine", "A frame shows this chart in other pages, where the service is run with --allow-embedding.")),
@@ -120,7 +123,7 @@ class View {
       values.map((value) => h("option", { value, selected: value === chosen }, said(value)))));
     return div("tools", pick("Column", all, x, (value) => ({ ...fresh, x: value, y: "", with: "" })),
       partners.length > 0 && [pick("together with", ["", ...partners], y ?? "", (value) => ({ ...fresh, y: value }), none),
-        !y && pick("split by", ["", ...partners], split ?? "", (value) => ({ split: value }), none)],
+        !y && pick("split by", ["", ...partners.flatMap((name) => [name, ...months(columns, name)])], split ?? "", (value) => ({ split: value }), none)],
       others.length > 0 && pick("compared with", ["", ...others], this.state.with ?? "", (value) => ({ with: value }), none),
       pick("Confidence", [0.8, 0.9, 0.95, 0.99], this.confidence, (confidence) => ({ confidence }), percent),
       conditions(filter, columns.filter(({ name }) => partners.includes(name) && name !== y), async (words) => {
