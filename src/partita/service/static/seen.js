@@ -31,6 +31,7 @@ export async function look(base, columns, state, bins) {
   const [axis] = axes, labels = axis.category && !y;
   if (labels) asked.bins = MOST;
   const seen = labels && axis.cells > MOST ? await inParts(base, asked, axis) : await get(`${base}/view.json`, asked);
+  axes.forEach((each, side) => { each.units = seen.axes[side].units; });
   return { seen, axes, asked, bins: axes.map((each, side) => binned(each, seen.axes[side])) };
 }
 
