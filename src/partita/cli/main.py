@@ -26,7 +26,8 @@ _COMMANDS = (
     *(query.declare_query, query.declare_info, query.declare_plot),
     *(sql.declare_sql, sql.declare_synthesize),
     *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
-    *(stream.declare, local.declare, pan.declare, serve.declare, serve.declare_token, site.declare, audit.declare),
+    *(stream.declare, local.declare, pan.declare),
+    *(serve.declare, serve.declare_token, site.declare, audit.declare),
 )
 
 DONE: Final = 0

@@ -25,10 +25,10 @@ def run(options: common.Options) -> common.Outcome:
     from partita.service.site.write import write_site
 
     site = write_site(Path(options.folder), Path(options.output), overwrite=options.force, tell=common.say)
-    number = len(site.releases)
+    number, page = len(site.releases), site.folder / "index.html"
     text = (
-        f"wrote {number} release{'s' if number > 1 else ''} to {site.folder}, {site.size / 1e6:.1f} MB with a "
-        f"script of {site.script / 1e3:.0f} kB; open {site.folder / 'index.html'}, or put the folder on any web space"
+        f"wrote {number} release{'s' if number > 1 else ''} to {site.folder}, {site.size / 1e6:.1f} MB with "
+        f"a script of {site.script / 1e3:.0f} kB; open {page}, or put the folder on any web space"
     )
     return common.Outcome.of(
         text,
@@ -36,5 +36,5 @@ def run(options: common.Options) -> common.Outcome:
         releases=list(site.releases),
         bytes=site.size,
         script_bytes=site.script,
-        page=str(site.folder / "index.html"),
+        page=str(page),
     )

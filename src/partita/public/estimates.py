@@ -6,8 +6,8 @@ function of the release, and the arithmetic is that of the library.
 
 A column has one of three models. `cells` are independent noisy counts, so values and variances add up.
 `pieces` are the pieces of a solved tree or of solved tents: any range can be summed. Every other mechanism
-has a `ranges` table: the answers for all ranges between public points, of which there are at most a few
-hundred, so that a range of other ends is not offered.
+has a `ranges` table: the answers for all ranges that some of a hundred public
+ranges make up in a row, and a range of other ends is not offered.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from partita.arrays import UInts
 from partita.domain.category import Category
 from partita.lazy import cached_property
+from partita.public.axis.base import CellSet, Term
 from partita.public.axis.flat import HistogramRelease
 from partita.public.axis.spending_tree import SpendingTreeRelease
 from partita.public.axis.tent_solver import PairEvidence, TentEvidence
@@ -42,14 +42,13 @@ _MOST_CELLS: Final = 2**17  # of independent counts: a file of a megabyte
 _MOST_PIECES: Final = 2**17  # and nodes of a tree: about ten megabytes
 _MOST_PLACES: Final = 513  # tents: their table of covariances has two megabytes
 _ALL_RANGES: Final = 160  # cells of a column of which every range has an answer: 200 kB
-_POINTS: Final = 60  # public points in the window of a longer column, and as many on all of it
-_SIDE: Final = 12  # public points on each side of a map: 6,084 rectangles
-_GROUPS: Final = 12  # groups that a column of numbers is split into
+_POINTS: Final = 60  # public ranges in the window of a longer column, and as many on all of it
+_SIDE: Final = 12  # public ranges on each side of a map (6,084 rectangles), and groups of a column of numbers
 _MOST_GROUPS: Final = 500  # labels that rows are split by
 _SMALL: Final = 30  # bins of the small charts of groups
 _MOST_FIELDS: Final = 20_000  # bins of all small charts together
 _MOST_SETS: Final = 6  # labels of which every set has an answer: 57 of them
-_MOST_TOGETHER: Final = 200  # labels that are summed up together
+MOST_TOGETHER: Final = 200  # labels that are summed up together
 MOST_GROUP_SUMS: Final = 50  # groups of which a column has its sums and means: a few milliseconds each
 
 
@@ -60,14 +59,13 @@ class Span(NamedTuple):
     high: int
 
 
-def spans_between(edges: Sequence[int], size: int) -> list[Span]:
-    """Every range that begins at one of the edges and ends before another, or at the last cell.
+def join_spans(units: Sequence[Span]) -> list[Span]:
+    """Every range that some neighbours make up, in the order of the first and then of the last of them.
 
-    >>> spans_between([0, 3], 9)
+    >>> join_spans([Span(0, 2), Span(3, 8)])
     [Span(low=0, high=2), Span(low=0, high=8), Span(low=3, high=8)]
     """
-    ends = [*(edge - 1 for edge in edges[1:]), size - 1]
-    return [Span(low, end) for place, low in enumerate(edges) for end in ends[place:]]
+    return [Span(one.low, other.high) for place, one in enumerate(units) for other in units[place:]]
 
 
 def _starts(window: Window, bins: int) -> list[int]:
@@ -76,9 +74,9 @@ def _starts(window: Window, bins: int) -> list[int]:
     return [window.first + int(low) for low in lows]
 
 
-def _texts(cells: Sequence[int]) -> list[str]:
-    """Cells in text: they may need all 64 bits."""
-    return list(map(str, cells))
+def _spans(spans: Sequence[Span]) -> list[list[str]]:
+    """Ranges of cells in text: cells may need all 64 bits."""
+    return [list(map(str, span)) for span in spans]
 
 
 @final
@@ -109,14 +107,12 @@ class ColumnEstimate:
         """What rows are split into: each label, or some ranges of the window."""
         if isinstance(self.line.domain, Category):
             return [Span(cell, cell) for cell in range(min(self.size, _MOST_GROUPS))]
-        starts = _starts(self.window, _GROUPS)
-        ends = [*(start - 1 for start in starts[1:]), self.window.last]
-        return list(map(Span, starts, ends))
+        return _units(self.window)
 
     @cached_property
-    def points(self) -> list[int] | None:
-        """The first cells of the public ranges between which counts are offered; None where all ranges are."""
-        return None if self._summed is not None or self.size <= _ALL_RANGES else self._points
+    def units(self) -> list[Span] | None:
+        """The public ranges that questions are about, one or several in a row; None where all ranges are."""
+        return None if self._summed is not None or self.size <= _ALL_RANGES else self._all_units
 
     def counts(self, spans: Sequence[Span]) -> Written:
         """The counts of some ranges."""
@@ -132,10 +128,10 @@ class ColumnEstimate:
             "size": str(self.size),
             "basis": self.line.basis or None,
             "total": curve.total,
-            "groups": [_texts(each) for each in self.groups],
-            "points": None if self.points is None else _texts(self.points),
+            "groups": _spans(self.groups),
+            "units": None if self.units is None else _spans(self.units),
+            "charts": [_spans(_bins(window, _POINTS)) for window in self._windows],
             "model": model,
-            "sets": self._sets(),
         }
 
     @cached_property
@@ -152,53 +148,61 @@ class ColumnEstimate:
         return None if found is None else {**found, "factor": self._scaled.factor}
 
     @property
-    def _points(self) -> list[int]:
-        if self.size <= _ALL_RANGES:
-            return list(range(self.size))
+    def _windows(self) -> tuple[Window, Window]:
+        return self.window, Window(0, self.size - 1, self.size)
+
+    @property
+    def _all_units(self) -> list[Span]:
         whole = Window(0, self.size - 1, self.size)
-        found = {self.window.last + 1}
-        for window in (whole, self.window):
-            found |= {*_starts(window, _POINTS), *_starts(window, _SIDE)}
-        return sorted(found - {self.size})
+        if self.size <= _ALL_RANGES:
+            return [Span(cell, cell) for cell in range(self.size)]
+        starts = {start for window in self._windows for start in _starts(window, _POINTS)}
+        return _join(sorted({*starts, self.window.last + 1} - {self.size}), whole)
 
     def _ranges(self) -> Written:
-        """The answers for all ranges between the points, and the curve up to each point's range."""
-        points = self._points
-        ends = np.array([*(point - 1 for point in points[1:]), self.size - 1], np.uint64)
+        """The answers for all ranges of units in a row, and the curve up to each unit."""
+        units = self._all_units
         return {
             "kind": "ranges",
-            **self.counts(spans_between(points, self.size)),
-            "starts": np.array(points, np.uint64),
-            "upto": self.line.axis.curve.upto(ends),
+            **self.counts(join_spans(units)),
+            "starts": np.array([unit.low for unit in units], np.uint64),
+            "upto": self.line.axis.curve.upto(np.array([unit.high for unit in units], np.uint64)),
         }
 
-    def _sets(self) -> Written:
-        """How sets of labels are answered: each set, or by sums; none where errors do not add up."""
-        view, domain = self._scaled.view, self.line.domain
-        if not isinstance(domain, Category) or self.size < 2:
-            return None
-        if isinstance(view, View) and isinstance(view.axis, HistogramRelease):
-            return {"kind": "sums", "most": min(self.size, _MOST_TOGETHER)}
-        if self.size > _MOST_SETS:
-            return None
-        sets = [some for k in range(2, self.size + 1) for some in combinations(range(self.size), k)]
-        return {"kind": "listed", "sets": [list(some) for some in sets]}
+    @property
+    def adds_up(self) -> bool:
+        """Whether labels have independent counts, so that those of any set add up."""
+        view = self._scaled.view
+        return isinstance(view, View) and isinstance(view.axis, HistogramRelease) and self._labelled
+
+    @property
+    def sets(self) -> list[tuple[int, ...]]:
+        """The sets of labels to ask for where counts do not add up; none where there are too many."""
+        if self.adds_up or not self._labelled or self.size > _MOST_SETS:
+            return []
+        return [
+            cells for number in range(2, self.size + 1) for cells in combinations(range(self.size), number)
+        ]
 
     def set_question(self, cells: Sequence[int]) -> Mapping[str, OneOf]:
         """The condition that asks for some labels."""
         labels = self.line.domain.decode(list(cells))
         return {self.column: OneOf(tuple(str(to_plain(label)) for label in labels))}
 
-    def set_reach(self, number: int, beta: float) -> float:
-        """How far the sum of so many independent counts may be from the truth, for certain."""
+    def reach(self, number: int, beta: float) -> float:
+        """How far the sum of so many independent counts may be from the truth, except with probability beta."""
         view = self._scaled.view
         assert isinstance(view, View)
         assert isinstance(view.axis, HistogramRelease)
         return view.axis.line.reach(number, beta)
 
+    @property
+    def _labelled(self) -> bool:
+        return isinstance(self.line.domain, Category)
+
 
 def _sum_cells(axis: object, line: OrderedColumn) -> Written | None:
-    """Independent counts: the released sums of the first 0, 1, 2, ... cells, and the curve up to each cell."""
+    """Independent counts: the released sums of the first 0, 1, 2, ... cells, and the curve up to each."""
     if not isinstance(axis, HistogramRelease) or axis.size > _MOST_CELLS:
         return None
     cells = np.arange(axis.size, dtype=np.uint64)
@@ -263,16 +267,17 @@ class PairEstimate:
         return self.x.release
 
     def map(self, windows: tuple[Window, Window], bins: tuple[int, int]) -> Written:
-        """The fields of a map, and the counts of all rectangles between a few public points in its windows.
+        """The fields of a map, and the counts of all rectangles of a few public ranges in its windows.
 
-        Beside it: the bins of each column alone, given each range between the points of the other.
+        Beside it: the bins of each column alone, given each range of the other.
         """
-        sides = [_side_spans(window) for window in windows]
+        units = [_units(window) for window in windows]
+        sides = list(map(join_spans, units))
         fine = [_bins(window, number) for window, number in zip(windows, bins, strict=True)]
         return {
-            "bins": [[_texts(span) for span in each] for each in fine],
+            "bins": list(map(_spans, fine)),
             "fields": self._counts(*fine),
-            "points": [[_texts(span) for span in _units(window)] for window in windows],
+            "units": list(map(_spans, units)),
             "rectangles": self._counts(*sides),
             "alone": [each.counts(spans) for each, spans in zip((self.x, self.y), fine, strict=True)],
             "beside": [self._counts(fine[0], sides[1]), self._counts(sides[0], fine[1])],
@@ -289,37 +294,32 @@ class PairEstimate:
         whole = not isinstance(self.y.line.domain, Category) or len(groups) == self.y.size
         if not whole or len(bins) * len(groups) > _MOST_FIELDS:
             return None
-        return {"bins": [_texts(span) for span in bins], **self._counts(groups, bins, swapped=True)}
+        return {"bins": _spans(bins), **self._counts(groups, bins, swapped=True)}
 
     def _counts(self, one: Sequence[Span], other: Sequence[Span], *, swapped: bool = False) -> Written:
-        """The counts of all pairs of ranges, those of the first in rows; `swapped` if that is the second column."""
+        """The counts of all pairs of ranges, those of the first in rows; `swapped` if these are of y."""
         first, second = (self.y, self.x) if swapped else (self.x, self.y)
-        places = np.indices((len(one), len(other))).reshape(2, -1)
-        boxes = {
-            each.column: _values(each, np.array(spans, np.uint64)[place])
-            for each, spans, place in zip((first, second), (one, other), places, strict=True)
+        rows = np.indices((len(one), len(other))).reshape(2, -1).T
+        groups = {
+            each.column: [CellSet((Term(*span),)) for span in spans]
+            for each, spans in zip((first, second), (one, other), strict=True)
         }
-        found = self.release.counts(boxes)
+        found = self.release.count_cells(groups, rows, {})
+        assert found is not None
         return {"values": found.values, "errors": found.error, "basis": found.basis or None}
 
 
-def _values(column: ColumnEstimate, spans: UInts) -> tuple[list[Any], list[Any]]:
-    decode = column.line.domain.decode
-    return list(decode(spans[:, 0])), list(decode(spans[:, 1]))
-
-
 def _bins(window: Window, number: int) -> list[Span]:
-    starts = _starts(window, number)
-    return [Span(low, high) for low, high in zip(starts, [*(s - 1 for s in starts[1:]), window.last], strict=True)]
+    return _join(_starts(window, number), window)
+
+
+def _join(starts: Sequence[int], window: Window) -> list[Span]:
+    """The ranges of a window that begin at these cells."""
+    return list(map(Span, starts, [*(start - 1 for start in starts[1:]), window.last]))
 
 
 def _units(window: Window) -> list[Span]:
-    """The ranges between neighbouring points of one side of a map."""
-    return _bins(window, _SIDE)
-
-
-def _side_spans(window: Window) -> list[Span]:
-    """All ranges between the points of one side of a map."""
-    units = _units(window)
-    return [Span(low.low, high.high) for place, low in enumerate(units) for high in units[place:]]
-
+    """The public ranges of one side of a map: each is one or several of those of the column."""
+    starts = _starts(window, _POINTS)
+    starts = starts[:: -(-len(starts) // _SIDE)]
+    return _join(starts, window)

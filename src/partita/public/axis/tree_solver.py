@@ -372,7 +372,7 @@ class TreeSolver:
         return np.asarray(found)
 
     def error_tables(self) -> dict[str, NDArray[Any]]:
-        """All that `range_variances` reads: a number for each node, the node of each leaf, and level starts."""
+        """All that `range_variances` reads: numbers of nodes, the node of each leaf, and starts of levels."""
         starts = np.array([family.nodes.start for family in self.shape.families])
         places = {"leaves": self.shape.leaves, "parents": self.shape.parents, "levels": starts}
         return {**places, **self._nodes._asdict()}

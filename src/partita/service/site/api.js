@@ -145,12 +145,11 @@ function setOf(side, cells, z, confidence) {
   return counted({ value, error, basis }, z, confidence, [Math.max(low, value - half), Math.min(high, Math.max(0, value + half))]);
 }
 
-/** The two points next to a cell, for a range that is not between points. */
-function nearest({ data: { points }, axis, column, size }, low, high) {
-  const cells = points.map(BigInt), near = (ends, cell) => [ends.findLast((each) => each <= cell), ends.find((each) => each >= cell)];
-  const said = (found) => found.filter((each) => each !== undefined).map((cell) => textOf({ column, axis }, cell)).join(" or ");
-  const ends = [...cells.slice(1).map((cell) => cell - 1n), size - 1n];
-  refuse(`Ranges of ${axis.name} begin and end at ${points.length} points on this page: begin at ${said(near(cells, low))}, end at ${said(near(ends, high))}. ${SERVER}`);
+/** What could be asked for in place of a range that is not one of units in a row. */
+function nearest(side, low, high) {
+  const units = side.data.units.map((unit) => unit.map(BigInt)), near = (end, cell) => [units.findLast((unit) => unit[end] <= cell), units.find((unit) => unit[end] >= cell)];
+  const said = (end, cell) => [...new Set(near(end, cell).filter(Boolean).map((unit) => textOf(side, unit[end])))].join(" or ");
+  refuse(`On this page a range of ${side.axis.name} begins and ends at one of ${units.length} public values: begin at ${said(0, low)}, and end at ${said(1, high)}. ${SERVER}`);
 }
 
 function rangeCount(side, low, high) {
@@ -178,26 +177,27 @@ function total({ totals }, confidence = 0.95) {
 
 // ---- charts of one column ----
 
+/** Ranges of cells, which are written as text. */
+const whole = (spans) => spans.map((span) => span.map(BigInt));
+
 /** Even bins of a window, as Python makes them. */
 function evenBins(first, last, most) {
   const size = last - first + 1n, width = (size + BigInt(most) - 1n) / BigInt(most), bins = size / width;
   return Array.from({ length: Number(bins) }, (_, place) => [first + (size * BigInt(place)) / bins, first + (size * BigInt(place + 1)) / bins - 1n]);
 }
 
-/** The ranges between points, some together, so that there are few; all of them where there are no points. */
-function binsOf({ data: { points, groups }, column, size }, first, last, most) {
-  if (most === GROUPS && BigInt(groups[0][0]) === first && BigInt(groups.at(-1)[1]) === last) return groups.map((group) => group.map(BigInt));
+/** The bins of a window; where counts are of public ranges in a row, some of these together. */
+function binsOf({ data, column }, first, last, most) {
+  const ending = (spans) => spans && whole(spans).length && BigInt(spans[0][0]) === first && BigInt(spans.at(-1)[1]) === last && whole(spans);
+  if (most === GROUPS && ending(data.groups)) return ending(data.groups);
   if (column.kind === "category" && most >= MOST_LABELS) return Array.from({ length: Number(last - first) + 1 }, (_, place) => [first + BigInt(place), first + BigInt(place)]);
-  if (!points) return evenBins(first, last, most);
-  const units = unitsOf({ data: { points }, size }).filter(([low, high]) => low >= first && high <= last);
-  if (!units.length) return refuse(`There are no points between ${first} and ${last}.`);
+  if (!data.units) return evenBins(first, last, most);
+  const units = data.charts.map(ending).find(Boolean) || whole(data.units).filter(([low, high]) => low >= first && high <= last);
+  if (!units.length) return refuse(`There is nothing between ${first} and ${last}.`);
   return evenBins(0n, BigInt(units.length) - 1n, most).map(([one, other]) => [units[Number(one)][0], units[Number(other)][1]]);
 }
 
-/** Where ranges may begin and end, if not everywhere. */
-const unitsOf = ({ data: { points }, size }) => points?.map((start, place) => [BigInt(start), points[place + 1] === undefined ? size - 1n : BigInt(points[place + 1]) - 1n]);
-
-const axisRecord = (side, bins, units = unitsOf(side)) => ({
+const axisRecord = (side, bins, units = side.data.units) => ({
   column: side.axis.name, kind: side.column.kind, lows: bins.map(([low]) => textOf(side, low)), highs: bins.map(([, high]) => textOf(side, high)),
   units: units?.map((unit) => unit.map(Number)),
 });
@@ -254,7 +254,7 @@ async function chartOfGroup(name, side, others, found, z, shown) {
   const by = await columnOf(name, others[0]), { data, turned } = await pairOf(name, [side, by]), split = data.splits[turned ? 1 : 0];
   if (!split) refuse(`There are too many groups of ${by.axis.name} for this page. ${SERVER}`);
   const asked = rangeOf(by, found[others[0]]), [low, high] = Array.isArray(asked) ? [asked[0], asked.at(-1)] : [asked.low, asked.high];
-  const group = by.data.groups.findIndex(([from, to]) => BigInt(from) === low && BigInt(to) === high), bins = split.bins.map((bin) => bin.map(BigInt));
+  const group = by.data.groups.findIndex(([from, to]) => BigInt(from) === low && BigInt(to) === high), bins = whole(split.bins);
   const ends = [[shown.from, bins[0][0]], [shown.to, bins.at(-1)[1]]];
   if (group < 0 || (Array.isArray(asked) && asked.length > 1)) refuse(`This is no group of ${by.axis.name} on this page. ${SERVER}`);
   if (ends.some(([text, end]) => text && cellOf(side, text) !== end)) refuse(`Groups are shown where nearly all rows are, not in other parts of ${side.axis.name}. ${SERVER}`);
@@ -265,20 +265,20 @@ async function chartOfGroup(name, side, others, found, z, shown) {
 /** A map in a window, seen with the first column across. */
 async function mapOf(name, sides, which) {
   const { data: { maps }, turned } = await pairOf(name, sides), map = maps[which] ?? maps.window, swap = (pair) => (turned ? [pair[1], pair[0]] : pair);
-  const bins = swap(map.bins).map((each) => each.map((bin) => bin.map(BigInt))), units = swap(map.points).map((each) => each.map((unit) => unit.map(BigInt)));
+  const bins = swap(map.bins).map(whole), units = swap(map.units).map(whole);
   const spans = units.map((each) => (each.length * (each.length + 1)) / 2);
   const at = ({ values, errors, basis }, i, j, lengths) => { const place = turned ? j * lengths[0] + i : i * lengths[1] + j; return { value: values[place], error: errors[place], basis }; };
   return {
-    bins, units, whole: maps.full === undefined, basis: map.fields.basis,
+    bins, units, basis: map.fields.basis,
     field: (i, j) => at(map.fields, i, j, bins.map((each) => each.length)),
     alone: (column, bin) => { const { values, errors } = map.alone[turned ? 1 - column : column]; return { value: values[bin], error: errors[bin] }; },
     rectangle: (i, j) => at(map.rectangles, i, j, spans),
-    /** The bins of one column alone, in a range between points of the other. */
+    /** The bins of one column alone, in a range of the other. */
     beside: (column, bin, span) => (column === 0 ? at(map.beside[turned ? 1 : 0], bin, span, [bins[0].length, spans[1]]) : at(map.beside[turned ? 0 : 1], span, bin, [spans[0], bins[1].length])),
   };
 }
 
-/** The place of a range among those between the points of a side; -1 if it has other ends. */
+/** The place of a range among those that units make up in a row; -1 if it has other ends. */
 function spanOf(units, { low, high }) {
   const first = units.findIndex(([start]) => start === low), last = units.findIndex(([, end]) => end === high);
   return first < 0 || last < 0 ? -1 : placeOf(units.length, first, last);
@@ -286,13 +286,13 @@ function spanOf(units, { low, high }) {
 
 const asRange = (asked) => (!Array.isArray(asked) ? asked : asked.length === 1 ? { low: asked[0], high: asked[0] } : refuse(`Sets of labels cannot be combined on this page. ${SERVER}`));
 
-/** The count of a rectangle, on whichever map has it; a side that is whole on a map needs no points. */
+/** The count of a rectangle, on whichever map has it. */
 async function mapWith(name, sides, asked) {
   for (const which of ["window", "full"]) {
     const map = await mapOf(name, sides, which), spans = asked.map((each, side) => spanOf(map.units[side], asRange(each)));
     if (spans.every((span) => span >= 0)) return map.rectangle(...spans);
   }
-  return refuse(`Rectangles of ${sides.map(({ axis }) => axis.name).join(" and ")} begin and end at a few points on this page. ${SERVER}`);
+  return refuse(`Rectangles of ${sides.map(({ axis }) => axis.name).join(" and ")} begin and end at a few public values on this page. ${SERVER}`);
 }
 
 async function chartOfTwo(name, known, sides, found, { confidence, z, ends }) {
@@ -306,7 +306,7 @@ async function chartOfTwo(name, known, sides, found, { confidence, z, ends }) {
   const where = written(found), beside = {};
   ["x", "y"].forEach((key, side) => {
     const other = asked[1 - side], span = other ? spanOf(map.units[1 - side], other) : null;
-    if (span === -1) refuse(`Ranges of ${columns[1 - side]} begin and end at ${map.units[1 - side].length} points on this map.`);
+    if (span === -1) refuse(`Ranges of ${columns[1 - side]} begin and end at ${map.units[1 - side].length} public values on this map.`);
     const alone = map.bins[side].map((_, bin) => (other ? map.beside(side, bin, span) : map.alone(side, bin)));
     beside[key] = { of: columns[side], given: columns[1 - side], ...withBars(alone, z) };
   });

@@ -58,8 +58,11 @@ def script(entry: str = ENTRY) -> str:
 def _as_function(name: str) -> str:
     """A module as a function whose exports are stored under its name."""
     source = module_source(name)
-    exported = [f"{each.strip()}: modules[{json.dumps(module)}].{each.strip()}"
-                for names, module in _PASSED.findall(source) for each in names.split(",")]
+    exported = [
+        f"{each.strip()}: modules[{json.dumps(module)}].{each.strip()}"
+        for names, module in _PASSED.findall(source)
+        for each in names.split(",")
+    ]
     exported += [match.group(1) for match in _EXPORT.finditer(source)]
     source = _PASSED.sub("", source)
     source = _IMPORT.sub(lambda found: _destructure(found.group(1), found.group(2)), source)

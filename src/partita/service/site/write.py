@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from partita.domain.category import Category
+from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, InvalidRelease, check
 from partita.lazy import cached_property
 from partita.public.conditions import OneOf, Range
-from partita.public.estimates import MOST_GROUP_SUMS, ColumnEstimate, PairEstimate, Span
+from partita.public.estimates import MOST_GROUP_SUMS, MOST_TOGETHER, ColumnEstimate, PairEstimate, Span
 from partita.public.file import LARGEST, unpack
 from partita.public.file_entries import text
-from partita.public.questions import COUNT, KINDS
+from partita.public.questions import KINDS
 from partita.public.records import Record, sum_records, to_plain
 from partita.public.release import Release
 from partita.public.views import BoxView
@@ -90,16 +91,19 @@ def write_site(source: Path, output: Path, *, overwrite: bool = False, tell: Tel
 
 
 def _check_output(output: Path, source: Path, *, overwrite: bool) -> None:
-    """Refuse a place that is taken by anything that was not written here, or that holds the releases."""
-    rule, fix = "must be another folder than that of the releases", "choose another"
-    same = output.exists() and output.resolve() == source.resolve()
-    check(not same, "output", rule, given=str(output), fix=fix)
-    if not os.path.lexists(output) or (output.is_dir() and not output.is_symlink() and not any(output.iterdir())):
+    """Refuse a place in the folder of the releases, and one that holds anything that was not written here."""
+    rule, fix = "must not lie in the folder of the releases", "choose another"
+    within = output.resolve().is_relative_to(source.resolve())
+    check(not within, "output", rule, given=str(output), fix=fix)
+    if not os.path.lexists(output):
         return
-    rule = "must not exist yet, or be a page that was written here"
-    check(output.is_dir() and not output.is_symlink() and (output / MARK).is_file(), "output", rule,
-          given=str(output), fix="choose another")
-    check(overwrite, "output", "must not exist yet", given=str(output), fix="choose another, or pass --force")
+    folder = output.is_dir() and not output.is_symlink()
+    rule = "must not exist yet, or be a folder that this wrote"
+    ours = folder and ((output / MARK).is_file() or not any(output.iterdir()))
+    check(ours, "output", rule, given=str(output), fix=fix)
+    empty = not (output / MARK).is_file()
+    fix = "choose another, or pass --force"
+    check(empty or overwrite, "output", "must not exist yet", given=str(output), fix=fix)
 
 
 def _place(built: Path, output: Path) -> None:
@@ -130,7 +134,7 @@ def _load(folder: Path, name: str) -> Entry:
         checksum = text(stored.spec["checksum"])
         return Entry(name, identity, checksum, hashlib.sha256(data).hexdigest(), stored.release())
     except InvalidRelease as error:
-        raise InvalidRelease(f"{path}: {error}") from None
+        raise InvalidRelease(f"{error.parameter} of {path.name}", error.rule, fix=error.fix) from None
 
 
 def _all_files(source: Path, entries: list[Entry], tell: Tell) -> Iterator[tuple[str, bytes]]:
@@ -203,102 +207,84 @@ class ReleaseFiles:
 
     def _about(self) -> Record:
         """All public facts, the number of rows at each confidence, and the sums."""
-        totals = {
-            str(each): self._try(lambda each=each: self._answer("count", Bars(confidence=each), where={}))
-            for each in CONFIDENCES
-        }
-        table = self.release.table is not None
+        release, table = self.release, self.release.table is not None
         return {
             "about": describe_release(self.entry, self._answerer),
-            "dependence": dependence_record(self.release) if table else None,
+            "dependence": dependence_record(release) if table else None,
             "deviations": {str(each): deviations(each) for each in CONFIDENCES},
-            "totals": totals,
+            "totals": {str(each): self._answer("count", confidence=each) for each in CONFIDENCES},
             "pairs": self.pairs,
             "sums": self._sums(),
         }
 
-    def _answer(self, kind: str, bars: Bars, **arguments: Any) -> Record:
-        return self._answerer.answer(self.release, KINDS[kind](**arguments), bars)
-
-    def _try(self, make: Callable[[], Record]) -> Record:
-        """An answer, or why there is none."""
+    def _answer(self, kind: str, confidence: float = 0.95, **arguments: Any) -> Record:
+        """An answer as the service gives it, or why there is none."""
         try:
-            return make()
+            return self._answerer.answer(self.release, KINDS[kind](**arguments), Bars(confidence=confidence))
         except InvalidParameter as error:
             return {"refused": str(error)}
 
     @cached_property
     def _summable(self) -> list[str]:
         """The columns whose sums the release may tell, in the order of the page."""
-        summed = [record["column"] for record in sum_records(self.release)]
-        numbers = [] if self.release.table is None else [
-            each.column for each in self.columns if each.line.domain.to_spec()["kind"] in ("integer", "real")
-        ]
-        return list(dict.fromkeys([*summed, *numbers]))
+        summed = [str(record["column"]) for record in sum_records(self.release)]
+        if self.release.table is not None:
+            domains = {each.column: each.line.domain for each in self.columns}
+            summed += [column for column, domain in domains.items() if isinstance(domain, Integer | Real)]
+        return list(dict.fromkeys(summed))
 
     def _sums(self) -> Record:
-        """The sum and the mean of all rows, and of the groups of every column for the first that it has."""
-        found: dict[str, dict[str, Record]] = {column: {"": self._measures(column, {})} for column in self._summable}
+        """The sum and the mean of all rows; of the first column of which each other can be a key by its groups."""
+        found = {column: {"": self._measures(column, {})} for column in self._summable}
         for number, each in enumerate(self.columns):
             first = next((column for column in self._summable if column != each.column), None)
             if first is None or len(each.groups) > MOST_GROUP_SUMS:
                 continue
             for group in each.groups:
-                key = f"{number}:{group.low}-{group.high}"
-                found[first][key] = self._measures(first, {each.column: _condition(each, group)})
+                where = {each.column: _condition(each, group)}
+                found[first][f"{number}:{group.low}-{group.high}"] = self._measures(first, where)
         return found
 
     def _measures(self, column: str, where: Mapping[str, object]) -> Record:
         """The mean and the sum with their errors."""
         wanted = ("value", "error", "covers", "refused")
-        found = {
-            kind: self._try(lambda kind=kind: self._answer(kind, Bars(), column=column, where=where))
-            for kind in ("mean", "sum")
-        }
-        return {
-            kind: {key: record[key] for key in wanted if key in record}
-            for kind, record in found.items()
-        }
+        found = {kind: self._answer(kind, column=column, where=where) for kind in ("mean", "sum")}
+        return {kind: {key: record[key] for key in wanted if key in record} for kind, record in found.items()}
 
     def _column(self, column: ColumnEstimate) -> Record:
         """The estimate of a column, and what the page shows of it at each confidence."""
-        charts = {
-            each: ChartRequest(x=column.column, bins=1, confidence=each).view(self.release, self._answerer).record()
-            for each in CONFIDENCES
-        }
-        record = column.record()
-        if record["sets"] is not None:
-            record["sets"] = self._sets(column, record["sets"])
+        charts = {each: self._chart(column.column, each) for each in CONFIDENCES}
         return {
-            **record,
+            **column.record(),
             "quantiles": {str(each): chart["quantiles"] for each, chart in charts.items()},
             "specials": charts[CONFIDENCES[0]]["specials"],
+            "sets": self._sets(column),
         }
 
-    def _sets(self, column: ColumnEstimate, sets: Record) -> Record:
-        """Answers for sets of labels, or how far their sums may be off for certain."""
-        if sets["kind"] == "sums":
-            numbers = range(1, sets["most"] + 1)
-            return {**sets, "reach": {
-                str(each): [column.set_reach(number, 1 - each) for number in numbers] for each in CONFIDENCES
-            }}
-        listed = []
-        for cells in sets["sets"]:
-            asked = {
-                each: self._answerer.answer(
-                    self.release, COUNT(where=column.set_question(cells)), Bars(confidence=each)
-                )
-                for each in CONFIDENCES
+    def _chart(self, column: str, confidence: float) -> Record:
+        request = ChartRequest(x=column, bins=1, confidence=confidence)
+        return request.view(self.release, self._answerer).record()
+
+    def _sets(self, column: ColumnEstimate) -> Record | None:
+        """Answers for sets of labels, or how far sums of their counts may be off for certain; else nothing."""
+        if column.adds_up:
+            numbers = range(1, min(column.size, MOST_TOGETHER) + 1)
+            reach = {
+                str(each): [column.reach(number, 1 - each) for number in numbers] for each in CONFIDENCES
             }
-            listed.append({
-                "cells": cells,
-                **{key: asked[CONFIDENCES[0]].get(key) for key in ("value", "error", "basis")},
-                "intervals": {
-                    str(each): [record["interval"]["low"], record["interval"]["high"]]
-                    for each, record in asked.items()
-                },
-            })
-        return {"kind": "listed", "sets": listed}
+            return {"kind": "sums", "most": len(numbers), "reach": reach}
+        sets = [self._set(column, cells) for cells in column.sets]
+        return {"kind": "listed", "sets": sets} if sets else None
+
+    def _set(self, column: ColumnEstimate, cells: Sequence[int]) -> Record:
+        asked = {each: self._answer("count", each, where=column.set_question(cells)) for each in CONFIDENCES}
+        ends = {str(each): record["interval"] for each, record in asked.items()}
+        common: Any = asked[CONFIDENCES[0]]
+        return {
+            "cells": cells,
+            **{key: common.get(key) for key in ("value", "error", "basis")},
+            "intervals": {each: [interval["low"], interval["high"]] for each, interval in ends.items()},
+        }
 
     def _pair(self, one: int, other: int) -> Record:
         """Maps of two columns, where nearly all rows are and on their whole axes, and charts by groups."""

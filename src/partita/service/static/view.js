@@ -168,7 +168,7 @@ class View {
     }
     fill(this.note, evidence(seen.basis), x.zone && p("fine", `Times are those of the clock in ${x.zone}.`), y && legend(seen), noisy > 0 && p("fine",
       `In ${count(noisy)} of ${count(small.length)} ${y ? "fields" : this.labelled ? "labels" : "bins (grey)"} the noise is as large as the count.`),
-    this.labelled && p("fine", "The order is that of estimates: neighbours whose error bars overlap may stand in another."), this.windowed(), this.axes.map((axis) => axis.units && !axis.category && p("fine", `Here ranges of ${axis.name} begin and end at ${count(axis.units.length)} points; the release file has no such limit.`)));
+    this.labelled && p("fine", "The order is that of estimates: neighbours whose error bars overlap may stand in another."), this.windowed(), this.axes.map((axis) => axis.units && !axis.category && p("fine", `Here ranges of ${axis.name} begin and end at ${count(axis.units.length)} public values; the release file has no such limit.`)));
   }
 
   /** Which part of an axis is seen, how many rows are beside it, and a way to see all. */
