@@ -190,7 +190,7 @@ class ColumnEstimate:
         return {self.column: OneOf(tuple(str(to_plain(label)) for label in labels))}
 
     def reach(self, number: int, beta: float) -> float:
-        """How far the sum of so many independent counts may be from the truth, except with probability beta."""
+        """The noise of so many independent counts is larger with probability at most beta."""
         view = self._scaled.view
         assert isinstance(view, View)
         assert isinstance(view.axis, HistogramRelease)

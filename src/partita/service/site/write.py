@@ -234,7 +234,7 @@ class ReleaseFiles:
         return list(dict.fromkeys(summed))
 
     def _sums(self) -> Record:
-        """The sum and the mean of all rows; of the first column of which each other can be a key by its groups."""
+        """The sums and means of all rows; those of the first column also by the groups of every other."""
         found = {column: {"": self._measures(column, {})} for column in self._summable}
         for number, each in enumerate(self.columns):
             first = next((column for column in self._summable if column != each.column), None)
@@ -266,7 +266,7 @@ class ReleaseFiles:
         return request.view(self.release, self._answerer).record()
 
     def _sets(self, column: ColumnEstimate) -> Record | None:
-        """Answers for sets of labels, or how far sums of their counts may be off for certain; else nothing."""
+        """Answers for sets of labels, or how far sums of their counts may be off for certain."""
         if column.adds_up:
             numbers = range(1, min(column.size, MOST_TOGETHER) + 1)
             reach = {
@@ -277,12 +277,13 @@ class ReleaseFiles:
         return {"kind": "listed", "sets": sets} if sets else None
 
     def _set(self, column: ColumnEstimate, cells: Sequence[int]) -> Record:
-        asked = {each: self._answer("count", each, where=column.set_question(cells)) for each in CONFIDENCES}
+        asked: dict[float, Any] = {
+            each: self._answer("count", each, where=column.set_question(cells)) for each in CONFIDENCES
+        }
         ends = {str(each): record["interval"] for each, record in asked.items()}
-        common: Any = asked[CONFIDENCES[0]]
         return {
             "cells": cells,
-            **{key: common.get(key) for key in ("value", "error", "basis")},
+            **{key: asked[CONFIDENCES[0]].get(key) for key in ("value", "error", "basis")},
             "intervals": {each: [interval["low"], interval["high"]] for each, interval in ends.items()},
         }
 
