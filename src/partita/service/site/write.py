@@ -49,6 +49,7 @@ MARK: Final = "partita-site.json"
 
 _MAP, _SIDE = 64, 32  # bins on each side of a map of places, and of any other pair
 _MOST_PAIRS: Final = 120  # of columns in one release: those of 16 columns
+_TOLD: Final = 10  # pairs of columns from one message to the next
 _ROWS: Final = 1_000  # made-up rows to download
 _LATITUDE: Final = re.compile(r"(^|[\W_])lat(itude)?$", re.IGNORECASE)
 _LONGITUDE: Final = re.compile(r"(^|[\W_])(lon|lng|long|longitude)$", re.IGNORECASE)
@@ -91,9 +92,9 @@ def write_site(source: Path, output: Path, *, overwrite: bool = False, tell: Tel
 
 
 def _check_output(output: Path, source: Path, *, overwrite: bool) -> None:
-    """Refuse a place in the folder of the releases, and one that holds anything that was not written here."""
-    rule, fix = "must not lie in the folder of the releases", "choose another"
-    within = output.resolve().is_relative_to(source.resolve())
+    """Refuse a folder in which the releases lie, and one that holds anything that was not written here."""
+    rule, fix = "must be another folder than that of the releases", "choose another"
+    within = source.resolve().is_relative_to(output.resolve())
     check(not within, "output", rule, given=str(output), fix=fix)
     if not os.path.lexists(output):
         return
@@ -143,7 +144,8 @@ def _all_files(source: Path, entries: list[Entry], tell: Tell) -> Iterator[tuple
     yield "page.js", files.script().encode()
     yield "style.css", files.style().encode()
     for number, entry in enumerate(entries, 1):
-        tell(f"{entry.name} ({number} of {len(entries)})")
+        if len(entries) > 1:
+            tell(f"{entry.name}, release {number} of {len(entries)}")
         yield from ReleaseFiles(entry, source).all(tell)
     index = {"releases": [summarize_release(entry) for entry in entries], "streams": []}
     yield "data/index.js", files.data_script("index", index)
@@ -170,8 +172,9 @@ class ReleaseFiles:
         yield self._data("about", self._about())
         for number, column in enumerate(self.columns):
             yield self._data(f"column-{number}", self._column(column))
-        for one, other in self.pairs:
-            tell(f"{name}: {self.columns[one].column} and {self.columns[other].column}")
+        for number, (one, other) in enumerate(self.pairs):
+            if number % _TOLD == _TOLD - 1:
+                tell(f"{name}, pair {number + 1} of {len(self.pairs)}")
             yield self._data(f"pair-{one}-{other}", self._pair(one, other))
         yield f"files/{name}{SUFFIX}", read_file(self.source / f"{name}{SUFFIX}", largest=LARGEST)
         yield f"files/{name}.report.txt", f"{release.report()}\n".encode()
