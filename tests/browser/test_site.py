@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 import partita as pt
 from partita.answer import Answer
+from partita.domain.base import Special
 from partita.domain.category import Category
 from partita.public.estimates import ColumnEstimate
 from partita.public.records import to_plain
@@ -27,13 +28,16 @@ from partita.public.release import Release
 from partita.service.site.write import CONFIDENCES, write_site
 from tests.public.file import specimens
 
-from .looking import DESK, PHONE, Opened, at, drag, handle, number, settled, shows
+from .looking import DESK, PHONE, Opened, at, drag, handle, shows
 from .world import PEOPLE, TABLE, TOWNS, VISITS, World
 
 pytestmark = pytest.mark.browser
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "version-0.1"
 EARLIER = sorted(path.name.removesuffix(".release.parquet") for path in FIXTURES.glob("*.release.parquet"))
+COUNTED = [
+    name for name in EARLIER if name == "queries-beside" or not name.startswith(("queries-", "whole-sum"))
+]
 SPECIMENS = [f"specimen-{kind}" for kind in (*specimens.MECHANISMS, *specimens.BOX_MECHANISMS)]
 WORLD = [PEOPLE, VISITS, TABLE, "keys"]
 QUESTIONS = 12
@@ -66,7 +70,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def written(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
-    """The page of what the world publishes, of a release of each mechanism, and of those of earlier versions."""
+    """The page of what the world publishes, of a release of each mechanism, and of earlier versions."""
     releases, folder = (tmp_path_factory.mktemp(name) for name in ("releases", "site"))
     for path in [*world.folder.glob("*.release.parquet"), *FIXTURES.glob("*.release.parquet")]:
         if not path.name.startswith("damaged"):
@@ -113,7 +117,7 @@ def ask(page: Page, path: str, **params: Any) -> Any:
 
 def printed(page: Page, value: float, half: float) -> str:
     """A count and its error, as the page prints them."""
-    script = "([value, half]) => { const { count, plusMinus } = modules['axis.js']; return `${count(value)} ${plusMinus(half)}`; }"
+    script = "([count, half]) => modules['axis.js'].count(count) + ' ' + modules['axis.js'].plusMinus(half)"
     return str(page.evaluate(script, [value, half]))
 
 
@@ -149,10 +153,11 @@ def questions(release: Release, column: str) -> list[tuple[int, int]]:
     return [(estimate.units[low].low, estimate.units[high].high) for low, high in pairs]
 
 
-@pytest.mark.parametrize("name", [*WORLD, *SPECIMENS, *EARLIER])
+@pytest.mark.parametrize("name", [*WORLD, *SPECIMENS, *COUNTED])
 def test_counts_are_those_of_the_library(asked: Page, written: Written, name: str) -> None:
     """Of every column, to the printed digit; each range with a random one of the confidences."""
     release, draw = written.release(name), random.Random(name)
+    assert release.columns
     for column in release.columns:
         domain = release.domain_of(column)
         for low, high in questions(release, column):
@@ -169,10 +174,11 @@ def test_counts_are_those_of_the_library(asked: Page, written: Written, name: st
             assert printed(asked, answer["value"], answer["half"]) == expected(value, z * error)
 
 
-@pytest.mark.parametrize("name", [*WORLD, *SPECIMENS, *EARLIER])
+@pytest.mark.parametrize("name", [*WORLD, *SPECIMENS, *COUNTED])
 def test_charts_are_those_of_the_library(asked: Page, written: Written, name: str) -> None:
     """Bins and their errors, shares, quantiles, special cells and the number of rows."""
     release = written.release(name)
+    assert release.columns
     for column in release.columns:
         chart = ask(
             asked,
@@ -193,7 +199,7 @@ def test_charts_are_those_of_the_library(asked: Page, written: Written, name: st
                 str(to_plain(each)) for each in (quantile.value, *quantile.interval(0.9))
             ]
         for cell in chart["specials"]:
-            special = release.count({column: pt.Special.named(cell["name"])})
+            special = release.count({column: Special.named(cell["name"])})
             assert cell["value"] == pytest.approx(special.value)
         assert chart["total"]["value"] == pytest.approx(release.count().value)
 
@@ -455,5 +461,3 @@ def test_what_is_not_there_is_said(opened_site: Opened) -> None:
         page.goto(f"{opened_site.service}/index.html#/releases/{name}")
         expect(page.locator("h1")).to_have_text("Nothing here")
     opened_site.complaints.clear()  # the browser says that the file is missing
-    assert number
-    assert settled
