@@ -149,6 +149,9 @@ def questions(release: Release, column: str) -> list[tuple[int, int]]:
     pairs = [sorted((draw.randrange(places), draw.randrange(places))) for _ in range(QUESTIONS)]
     pairs += [[0, places - 1], [places // 2, places // 2]]
     if estimate.units is None:
+        ends = draw.choices(estimate.line.axis.curve.ends.tolist(), k=QUESTIONS)  # where a count may be heavy
+        pairs += [[end, draw.choice([end, estimate.size - 1])] for end in ends]
+        pairs += [[0, end] for end in ends]
         return [(low, high) for low, high in pairs]
     return [(estimate.units[low].low, estimate.units[high].high) for low, high in pairs]
 
