@@ -8,9 +8,12 @@ import random
 import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cache, partial
+from fractions import Fraction
+from functools import cache, partial, reduce
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +25,15 @@ import partita as pt
 from partita.answer import Answer
 from partita.domain.base import Special
 from partita.domain.category import Category
+from partita.public.axis.base import Specials
+from partita.public.base import Provenance
 from partita.public.estimates import ColumnEstimate
 from partita.public.records import to_plain
 from partita.public.release import Release
+from partita.public.views import View
 from partita.service.site.write import CONFIDENCES, write_site
+from partita.testing import EndlessTape, tape_noise
+from partita.trusted.secret import Histogram
 from tests.public.file import specimens
 
 from .looking import DESK, PHONE, Opened, at, drag, handle, shows
@@ -39,8 +47,33 @@ COUNTED = [
     name for name in EARLIER if name == "queries-beside" or not name.startswith(("queries-", "whole-sum"))
 ]
 SPECIMENS = [f"specimen-{kind}" for kind in (*specimens.MECHANISMS, *specimens.BOX_MECHANISMS)]
-WORLD = [PEOPLE, VISITS, TABLE, "keys"]
+MANY = "many-rows"
+WORLD = [PEOPLE, VISITS, TABLE, "keys", MANY]
 QUESTIONS = 12
+
+
+def many_rows() -> Release:
+    """Thousands of rows on long axes, by each mechanism whose errors the script sums, on fixed tapes."""
+    draw, views = np.random.default_rng(5), []
+    for made, domain, rows in [
+        (pt.PartitionTents, pt.Integer(0, 2**40 - 1), np.exp(draw.normal(14, 2, 20_000))),
+        (pt.Tents, pt.Integer(0, 2_999), draw.gamma(4, 200, 20_000)),
+        (pt.SpendingTree, pt.Integer(-(2**61), 2**61 - 1), 2.0**61 + draw.normal(0, 1e9, 20_000)),
+    ]:
+        mechanism = made(size=domain.size, epsilon=Fraction(1))
+        cells = np.sort(np.clip(rows, 0, domain.size - 1).astype(np.uint64))
+        histogram, tape = (
+            Histogram.from_cells(cells, size=domain.size),
+            tape_noise(EndlessTape(made.__name__)),
+        )
+        axis = replace(mechanism.release(histogram, noise=tape), guarantee=mechanism.guarantee)
+        specials = Specials(counts=dict.fromkeys(domain.specials, 3), scale=Fraction(1))
+        views.append(
+            View(column=made.__name__, domain=domain, axis=axis, specials=specials, mechanism=axis.kind)
+        )
+    guarantee = reduce(add, [view.guarantee for view in views])
+    provenance = Provenance(version="0.1.0", day="2026-11-18")
+    return Release(views=tuple(views), guarantee=guarantee, provenance=provenance)
 
 
 class Written(NamedTuple):
@@ -77,6 +110,7 @@ def written(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             shutil.copy(path, releases)
     for name in SPECIMENS:
         specimens.release(name.removeprefix("specimen-")).save(releases / f"{name}.release.parquet")
+    many_rows().save(releases / f"{MANY}.release.parquet")
     write_site(releases, folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
