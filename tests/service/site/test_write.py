@@ -145,6 +145,7 @@ def test_what_is_written_of_a_pair_is_what_the_library_says() -> None:
     assert found["rectangles"]["errors"][place] == pytest.approx(answer.error[0], rel=1e-12)
 
     split = pair.split()
+    assert split is not None
     (first, last), group = split["bins"][3], pair.y.groups[2]
     answer = release.counts(age=([int(first)], [int(last)]), pay=([group.low], [group.high]))
     assert split["values"][2 * len(split["bins"]) + 3] == pytest.approx(answer.values[0], rel=1e-12)
