@@ -48,6 +48,7 @@ COUNTED = [
 ]
 SPECIMENS = [f"specimen-{kind}" for kind in (*specimens.MECHANISMS, *specimens.BOX_MECHANISMS)]
 MANY = "many-rows"
+ONE_AT_A_TIME = "months"
 WORLD = [PEOPLE, VISITS, TABLE, "keys", MANY]
 QUESTIONS = 12
 
@@ -110,6 +111,14 @@ def written(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             shutil.copy(path, releases)
     for name in SPECIMENS:
         specimens.release(name.removeprefix("specimen-")).save(releases / f"{name}.release.parquet")
+    months = {
+        "month": [f"m{place % 12}" for place in range(900)],
+        "age": [place % 60 for place in range(900)],
+    }
+    schema = {"month": pt.Category([f"m{place}" for place in range(12)]), "age": pt.Integer(0, 59)}
+    pt.publish(months, schema, epsilon=4, views=[("month", "age")]).save(
+        releases / f"{ONE_AT_A_TIME}.release.parquet"
+    )
     many_rows().save(releases / f"{MANY}.release.parquet")
     write_site(releases, folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
@@ -415,6 +424,17 @@ def test_a_rectangle_and_labels_are_chosen(opened_site: Opened, written: Written
     for town in (TOWNS[139], TOWNS[137]):
         page.get_by_role("checkbox", name=town).check()
     shows(page, written.release(VISITS).count(town=[TOWNS[139], TOWNS[137]]))
+
+
+def test_labels_whose_errors_do_not_add_up_are_chosen_one_at_a_time(
+    opened_site: Opened, written: Written
+) -> None:
+    """A second one takes the place of the first."""
+    page = opened_site.go(f"/index.html#/releases/{ONE_AT_A_TIME}/view?x=month")
+    for label in ("m3", "m7"):
+        page.get_by_role("checkbox", name=label).check()
+    expect(page.get_by_role("checkbox", checked=True)).to_have_count(1)
+    shows(page, written.release(ONE_AT_A_TIME).count(month="m7"))
 
 
 def test_what_only_a_service_can_do_is_not_offered(opened_site: Opened) -> None:

@@ -61,6 +61,7 @@ export class Labels {
       if (target.checked && this.single) this.chosen.clear();
       if (target.checked) this.chosen.add(item.name); else this.chosen.delete(item.name);
       this.list.querySelectorAll(".row").forEach((row) => row.classList.toggle("pale", this.chosen.size > 0 && !row.querySelector("input").checked));
+      if (this.single) this.draw();
       this.changed([...this.chosen]);
     };
     return h("li", h("label", { class: `row${pale ? " pale" : ""}` }, h("input", { type: "checkbox", checked, onchange }),

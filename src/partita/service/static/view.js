@@ -69,6 +69,7 @@ class View {
       await this.look();
     }
     this.other = state.with && await beside(state.with, this.about, state, this.axes);
+    if (this.other?.alike && String(this.other.bins) !== String(this.bins)) this.other.alike = this.axes[0].category;
   }
 
   async look(state = this.state) {
