@@ -35,7 +35,7 @@ WITH_ONE_IMPORTER = {
     "partita.pan.bits": "a mechanism",
     "partita.pan.file": "the file format of sketches",
     "partita.pan.registers": "a mechanism",
-    "partita.public.estimates": "what a page without a server sums, an argument of its own beside the release",
+    "partita.public.estimates": "what a page without a server sums, apart from answers",
     "partita.public.file_parquet": "the bytes of a release file, without its meaning",
     "partita.public.readings": "which noise answers share, an argument of its own beside the release",
     "partita.public.regression": "correlation and line, an argument of their own beside the release",
