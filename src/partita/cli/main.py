@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import partita
-from partita.cli import audit, ledger, local, pan, publish, query, serve, sql, stream
+from partita.cli import audit, ledger, local, pan, publish, query, serve, site, sql, stream
 from partita.cli.common import CommandParser, Outcome, say, show
 from partita.errors import (
     ImplausibleReports,
@@ -26,7 +26,8 @@ _COMMANDS = (
     *(query.declare_query, query.declare_info, query.declare_plot),
     *(sql.declare_sql, sql.declare_synthesize),
     *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
-    *(stream.declare, local.declare, pan.declare, serve.declare, serve.declare_token, audit.declare),
+    *(stream.declare, local.declare, pan.declare),
+    *(serve.declare, serve.declare_token, site.declare, audit.declare),
 )
 
 DONE: Final = 0

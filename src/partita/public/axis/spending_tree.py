@@ -82,13 +82,13 @@ class SpendingTreeRelease(AxisRelease):
 
     def answer(self, *terms: Term) -> Answer:
         ranges = self._check_terms(terms)
-        return replace(self._linear.answer(ranges), bounds=partial(self._bounds, ranges))
+        return replace(self.linear.answer(ranges), bounds=partial(self._bounds, ranges))
 
     def counts(self, lows: UInts, highs: UInts) -> Floats:
-        return self._linear.counts(*self._check_ranges(lows, highs))
+        return self.linear.counts(*self._check_ranges(lows, highs))
 
     def errors(self, lows: UInts, highs: UInts) -> Floats:
-        return self._linear.errors(*self._check_ranges(lows, highs))
+        return self.linear.errors(*self._check_ranges(lows, highs))
 
     def error(self, beta: float) -> float:
         lower, upper = self._intervals(float(check_probability(beta))).prefixes()
@@ -151,7 +151,8 @@ class SpendingTreeRelease(AxisRelease):
         return TreeSolution(self.shape, noisy, variances)
 
     @cached_property
-    def _linear(self) -> LinearRanges:
+    def linear(self) -> LinearRanges:
+        """The estimates and the looks behind them."""
         last = self.looks.last(self.shape.first.size)[self.shape.leaves]
         values, rates = self.looks.values[last], self.looks.rates(self._unit)[last]
         noise = 1.0 / (self._unit * UNITS)  # the scale of a look that takes all of a path's budget
@@ -173,7 +174,7 @@ class SpendingTreeRelease(AxisRelease):
     def _bounds(self, terms: list[Term], beta: float) -> tuple[float, float]:
         """What the intervals of nodes allow, and what the last looks at leaves do, with half of beta each."""
         nodes = self._intervals(beta / 2).signed_sum(terms)
-        leaves = self._linear.bounds(terms, beta / 2)
+        leaves = self.linear.bounds(terms, beta / 2)
         return max(nodes[0], leaves[0]), min(nodes[1], leaves[1])
 
 

@@ -225,6 +225,18 @@ class TentSolver:
         own = self._own_variances(first, last)
         return own - self._sum_squares(self._locate_ends(first), self._locate_ends(last))
 
+    @property
+    def places(self) -> int:
+        """How many rows and columns the table of covariances has."""
+        return int(self._whole.size) + 1
+
+    def error_tables(self) -> dict[str, NDArray[Any]]:
+        """All that `range_variances` reads: numbers of units and of tents, and the table of covariances."""
+        level, (total, right, left) = self.strategy.levels[0], self._cumulative
+        units = {"left": level.left, "weights": level.weights, "variances": 1.0 / self.precision}
+        upto = {"upto": total, "right_upto": right, "left_upto": left}
+        return {**units, **upto, "firsts": level.firsts, "whole": self._whole, "table": self._table.ravel()}
+
     def total_covariances(self) -> Floats:
         """The covariance of each unit with the sum of all: S^-1 1, mended where the iteration left some."""
         first, ones = self.strategy.levels[0], np.ones(self.precision.size)
@@ -543,6 +555,20 @@ class TentEvidence:
         average = float(weights @ self._even)
         return self.counts.posterior.variance(average + self._kept * (weights - average))
 
+    @property
+    def places(self) -> int:
+        """How many rows and columns the table of covariances has; 0 where there is none."""
+        solver = self.counts.posterior.solver
+        return solver.places if isinstance(solver, TentSolver) else 0
+
+    def error_tables(self) -> dict[str, Any]:
+        """All that `range_variances` reads."""
+        solver = self.counts.posterior.solver
+        tables: dict[str, Any] = solver.error_tables() if isinstance(solver, TentSolver) else {}
+        shrunk = {"even": self._even, "covariances": self.counts.total_covariances}
+        own = {"kept": self._kept, "own_variance": self.counts.own_variance}
+        return {**tables, **own, **(shrunk if self._kept < 1.0 else {})}
+
     def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variances of the shrunk estimates of sums of units between two positions."""
         kept, covariances = self._kept, self.counts.total_covariances
@@ -808,6 +834,16 @@ class PairEvidence:
         together = low.piece == high.piece
         differences = np.where(together, (above - below) ** 2, above**2 + below**2)
         return self.units.range_variances(low, high) + 2 * self.pairs.variance * differences
+
+    @property
+    def places(self) -> int:
+        """How many rows and columns the table of covariances has; 0 where there is none."""
+        return self.units.places
+
+    def error_tables(self) -> dict[str, Any]:
+        """All that `range_variances` reads."""
+        pairs = {"last": self._last, "split": self.split, "pair_variance": self.pairs.variance}
+        return {**self.units.error_tables(), **pairs}
 
     def _at_units(self, at: RangePosition) -> tuple[RangePosition, Floats]:
         """Positions among the units, and the factors of the pairs' differences there."""

@@ -371,6 +371,12 @@ class TreeSolver:
             high = self._lift_sides(high, self._nodes.elder, self._nodes.younger, family.nodes.start)
         return np.asarray(found)
 
+    def error_tables(self) -> dict[str, NDArray[Any]]:
+        """All that `range_variances` reads: numbers of nodes, the node of each leaf, and starts of levels."""
+        starts = np.array([family.nodes.start for family in self.shape.families])
+        places = {"leaves": self.shape.leaves, "parents": self.shape.parents, "levels": starts}
+        return {**places, **self._nodes._asdict()}
+
     def _lift_sides(self, sides: _Sides, inside: Floats, outside: Floats, start: int) -> _Sides:
         """Sides that end in nodes from `start` on, up to their parents; siblings on one side are inside."""
         here = sides.node >= start
@@ -617,6 +623,10 @@ class TreeSolution:
     def range_variances(self, first: RangePosition, last: RangePosition) -> Floats:
         """The variances of sums of the solved leaves between two positions."""
         return self.solver.range_variances(first, last)
+
+    def error_tables(self) -> dict[str, NDArray[Any]]:
+        """All that `range_variances` reads."""
+        return self.solver.error_tables()
 
     @cached_property
     def _measured(self) -> Ints:

@@ -538,14 +538,15 @@ def view_routes(catalogue: Catalogue, replies: Replies, answerer: Answerer) -> A
 
         def make() -> Record:
             check_work(work, limits)
-            return _dependence_record(entry.opened)
+            return dependence_record(entry.opened)
 
         return await replies.json(request, entry, make, small=lambda: work <= limits.small_work, fixed=True)
 
     return router
 
 
-def _dependence_record(release: Release) -> Record:
+def dependence_record(release: Release) -> Record:
+    """The matrix of dependence, and what answers about each pair rest on."""
     found = release.dependence()
     return {"columns": found.columns, "matrix": found.values.tolist(), "basis": found.bases}
 

@@ -2,6 +2,7 @@
 
 import { Refused } from "./api.js";
 import { button, byId, div, h, p, say, show } from "./dom.js";
+import { place } from "./place.js";
 import { catalogue, release } from "./overview.js";
 import { docs } from "./docs.js";
 import { stream } from "./stream.js";
@@ -12,7 +13,7 @@ const THEMES = ["system", "light", "dark"], root = document.documentElement;
 const TITLES = { 404: "Nothing here", 409: "Damaged", 429: "Too many questions", 503: "Busy" };
 
 async function open() {
-  const [match, page] = PAGES.map(([pattern, each]) => [location.pathname.match(pattern), each]).find(([found]) => found);
+  const [match, page] = PAGES.map(([pattern, each]) => [place().pathname.match(pattern), each]).find(([found]) => found);
   const waiting = setTimeout(show, 300, p("lead", "Reading…"));
   try {
     await page(...match.slice(1));

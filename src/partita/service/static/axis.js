@@ -100,6 +100,21 @@ export class Axis {
   get cells() { return this.last - this.first + 1; }
   get whole() { return this.cells === this.size; }
 
+  /** A range between the points at which ranges may begin and end, if not everywhere. */
+  snap([low, high]) {
+    if (!this.units) return [low, high];
+    const near = (end, cell) => this.units.reduce((best, unit, at) => (Math.abs(unit[end] - cell) < Math.abs(this.units[best][end] - cell) ? at : best), 0);
+    const first = near(0, low);
+    return [this.units[first][0], this.units[Math.max(first, near(1, high))][1]];
+  }
+
+  /** So many steps from one end of a range. */
+  moved(cell, by, end) {
+    if (!this.units) return cell + by;
+    const at = this.units.findIndex((unit) => unit[end] >= cell);
+    return this.units[Math.min(this.units.length - 1, Math.max(0, (at < 0 ? this.units.length - 1 : at) + Math.sign(by)))][end];
+  }
+
   /** Where a cell begins, as a share of the window; and back. */
   at(cell) { return (cell - this.first) / this.cells; }
   under(share) { return this.clamp(Math.floor(this.first + share * this.cells)); }

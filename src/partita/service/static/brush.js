@@ -30,7 +30,8 @@ export class Brush {
 
   get shown() { return this.ranges ?? this.axes.map(({ first, last }) => [first, last]); }
 
-  set(ranges, done) {
+  set(asked, done) {
+    const ranges = asked?.map((range, side) => this.axes[side].snap(range));
     const all = ranges?.every(([low, high], side) => low <= this.axes[side].first && high >= this.axes[side].last);
     this.ranges = all ? null : ranges;
     this.draw();
@@ -77,12 +78,12 @@ export class Brush {
 
   key(event, side, end) {
     const axis = this.axes[side], cell = this.shown[side][end], step = Math.max(1, Math.round(axis.cells / FINE));
-    const far = COARSE * step, by = event.shiftKey ? far : step;
-    const to = { ArrowLeft: cell - by, ArrowDown: cell - by, ArrowRight: cell + by, ArrowUp: cell + by,
-      PageDown: cell - far, PageUp: cell + far, Home: axis.first, End: axis.last }[event.key];
-    if (to === undefined) return;
+    const far = COARSE * step, by = event.shiftKey ? far : step, to = (steps) => axis.moved(cell, steps, end);
+    const next = { ArrowLeft: to(-by), ArrowDown: to(-by), ArrowRight: to(by), ArrowUp: to(by),
+      PageDown: to(-far), PageUp: to(far), Home: axis.first, End: axis.last }[event.key];
+    if (next === undefined) return;
     event.preventDefault();
-    this.set(this.ended(side, end, axis.clamp(to)), true);
+    this.set(this.ended(side, end, axis.clamp(next)), true);
   }
 
   draw() {

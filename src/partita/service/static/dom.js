@@ -1,12 +1,14 @@
 // Elements in one expression, and what every page uses.
 
+import { link } from "./place.js";
+
 const real = (child) => child !== null && child !== undefined && child !== false;
 
 function filled(element, ...children) {
   const attributes = children[0]?.constructor === Object ? children.shift() : {};
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (real(value)) element.setAttribute(name, value === true ? "" : value);
+    else if (real(value)) element.setAttribute(name, value === true ? "" : name === "href" ? link(value) : value);
   }
   element.append(...children.flat(3).filter(real));
   return element;
@@ -34,7 +36,7 @@ export function here(steps, data) {
   const links = steps.map(([words, href], place) => h("a", { href, "aria-current": !steps[place + 1] && "page" }, words));
   fill(byId("trail"), document.querySelector(".brand"), links);
   document.title = [...steps.map(([words]) => words).reverse(), "Partita"].join(" · ");
-  byId("twin").href = data;
+  byId("twin")?.setAttribute("href", data);
 }
 
 /** The same work, but only once nobody has asked for it for a while. */

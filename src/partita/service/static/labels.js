@@ -33,8 +33,8 @@ export const still = (items, most = items.length, top = longest(items)) => h("ul
 
 /** The labels of a column; `changed` hears of those that are chosen. */
 export class Labels {
-  constructor(items, chosen, changed) {
-    Object.assign(this, { items, chosen, changed, most: FEW, order: "most", searched: "", top: longest(items) });
+  constructor(items, chosen, changed, single) {
+    Object.assign(this, { items, chosen, changed, single, most: FEW, order: "most", searched: "", top: longest(items) });
     this.list = h("ul", { class: "labels" });
     this.more = h("div", { class: "buttons" });
     const find = h("input", { type: "search", oninput: ({ target }) => { this.searched = target.value.trim().toLowerCase(); this.most = FEW; this.draw(); } });
@@ -58,8 +58,10 @@ export class Labels {
   row(item) {
     const checked = this.chosen.has(item.name), pale = this.chosen.size > 0 && !checked;
     const onchange = ({ target }) => {
+      if (target.checked && this.single) this.chosen.clear();
       if (target.checked) this.chosen.add(item.name); else this.chosen.delete(item.name);
       this.list.querySelectorAll(".row").forEach((row) => row.classList.toggle("pale", this.chosen.size > 0 && !row.querySelector("input").checked));
+      if (this.single) this.draw();
       this.changed([...this.chosen]);
     };
     return h("li", h("label", { class: `row${pale ? " pale" : ""}` }, h("input", { type: "checkbox", checked, onchange }),

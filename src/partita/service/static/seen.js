@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { Axis } from "./axis.js";
+import { served } from "./place.js";
 import { binned } from "./plot.js";
 
 export const FROM = ["from", "y_from"];
@@ -34,10 +35,11 @@ export async function look(base, columns, state, bins) {
   const [axis] = axes, labels = axis.category && !y;
   if (labels) asked.bins = MOST;
   let seen = labels && axis.cells > MOST ? await inParts(base, asked, axis) : await get(`${base}/view.json`, asked);
-  while (isMap(x, y) && asked.bins > COARSE && noisy(seen)) {
+  while (served && isMap(x, y) && asked.bins > COARSE && noisy(seen)) {
     asked.bins /= 2;
     seen = await get(`${base}/view.json`, asked);
   }
+  axes.forEach((each, side) => { each.units = seen.axes[side].units; });
   return { seen, axes, asked, bins: axes.map((each, side) => binned(each, seen.axes[side])) };
 }
 

@@ -6,6 +6,7 @@ import { button, div, fill, fitted, h, p, section, table } from "./dom.js";
 import { longest, still } from "./labels.js";
 import { measure, measured, summable } from "./measures.js";
 import { Frame, along, bars, ceiling, grid } from "./plot.js";
+import { served } from "./place.js";
 import { few, items, look } from "./seen.js";
 
 const GROUPS = 12, SMALL = 30, LABELS = 6;
@@ -42,7 +43,7 @@ export function multiples(base, about, state, open) {
         fill(picture, frame.svg(`${x} where ${group.said}`, grid(frame, 0, top), bars(frame, axis, bins, seen, null, top), along(frame, axis)));
       });
     }
-    return h("div", h("h3", button(group.name, () => open(group.said), { class: "plain", "aria-label": `Only ${group.name}` })),
+    return h("div", h("h3", !served ? group.name : button(group.name, () => open(group.said), { class: "plain", "aria-label": `Only ${group.name}` })),
       p("fine", `${count(group.value)} ${plusMinus(group.half)} rows`, means?.known && !(means.mean instanceof Error) && ` · mean of ${summed} ${measured(means.mean)}`), picture);
   }
 

@@ -7,6 +7,7 @@ import { beside, differences } from "./compare.js";
 import { conditions } from "./conditions.js";
 import { button, div, facts, fill, fitted, h, here, p, s, say, section, settled, show, snippet, table } from "./dom.js";
 import { frames, heat, legend } from "./heat.js";
+import { link, place, served } from "./place.js";
 import { Labels } from "./labels.js";
 import { Measures } from "./measures.js";
 import { Frame, along, bars, ceiling, cumulative, grid, steps } from "./plot.js";
@@ -24,7 +25,7 @@ export const view = async (name) => new View(name, await get(`/releases/${name}.
 
 class View {
   constructor(name, about) {
-    const state = { x: about.columns[0]?.name, ...Object.fromEntries(new URLSearchParams(location.search)) };
+    const state = { x: about.columns[0]?.name, ...Object.fromEntries(new URLSearchParams(place().search)) };
     const many = [state.y, state.x].find((wanted) => about.columns.find((column) => column.name === wanted)?.labels?.length > MOST_FIELDS);
     if (isMap(state.y, state.x)) Object.assign(state, { x: state.y, y: state.x });
     else if (state.y && many) Object.assign(state, { x: many === state.y ? state.x : state.y, y: "", split: many });
@@ -71,6 +72,7 @@ class View {
       await this.look();
     }
     this.other = state.with && await beside(state.with, this.about, state, this.axes);
+    if (this.other?.alike && String(this.other.bins) !== String(this.bins)) this.other.alike = this.axes[0].category;
   }
 
   async look(state = this.state) {
@@ -85,7 +87,7 @@ class View {
 
   /** Another view; the back button leaves it again. */
   go(changes) {
-    history.pushState(null, "", address(`${this.base}/view`, { ...this.state, ...changes }));
+    history.pushState(null, "", link(address(`${this.base}/view`, { ...this.state, ...changes })));
     dispatchEvent(new Event("popstate"));
   }
 
@@ -100,15 +102,15 @@ class View {
 
   fillAll() {
     const query = address("", this.state), { snippets: { python, curl, text }, cdf, quantiles, selection } = this.seen, data = address("", this.asked);
-    history.replaceState(null, "", `${this.base}/view${query}`);
-    here([[this.name, this.base], [this.title, location.href]], `${this.base}/view.json${data}`);
+    history.replaceState(null, "", link(`${this.base}/view${query}`));
+    here([[this.name, this.base], [this.title, `${this.base}/view${query}`]], `${this.base}/view.json${data}`);
     this.fillCount(selection.count);
     this.fillPanel();
     this.measures.show(this.state.where, this.confidence);
     const frame = `<iframe src="${location.origin}${this.base}/embed${address("", { ...this.state, split: "", with: "" })}" title="${this.title.replaceAll('"', "&quot;")}" width="640" height="420"></iframe>`;
     fill(this.below, this.other && differences(this), cdf && !this.labelled && this.shares(cdf, quantiles),
-      section("Ask it yourself", snippet("Python", python), snippet("curl", curl), snippet("Query", text), snippet("Frame", frame),
-        p("fine", "A frame shows this chart in other pages, where the service is run with --allow-embedding.")),
+      section("Ask it yourself", snippet("Python", python), served && snippet("curl", curl), snippet("Query", text), served && [snippet("Frame", frame),
+        p("fine", "A frame shows this chart in other pages, where the service is run with --allow-embedding.")]),
       section("What is seen", this.rows(this.below.querySelector("details.rows")?.open),
         download("Download as CSV", `${this.base}/view.csv${data}`, `${[this.name, ...this.names].join("-")}.csv`)));
   }
@@ -126,11 +128,11 @@ class View {
         !y && pick("split by", ["", ...partners.flatMap((name) => [name, ...months(columns, name)])], split ?? "", (value) => ({ split: value }), none)],
       others.length > 0 && pick("compared with", ["", ...others], this.state.with ?? "", (value) => ({ with: value }), none),
       pick("Confidence", [0.8, 0.9, 0.95, 0.99], this.confidence, (confidence) => ({ confidence }), percent),
-      conditions(filter, columns.filter(({ name }) => partners.includes(name) && name !== y), async (words) => {
+      served ? conditions(filter, columns.filter(({ name }) => partners.includes(name) && name !== y), async (words) => {
         const where = this.where(words);
         await look(this.base, columns, { ...this.state, where, confidence: this.confidence });
         this.go({ where });
-      }, this.complaint));
+      }, this.complaint) : this.complaint && h("p", { class: "warn fine", role: "alert" }, this.complaint.words));
   }
 
   /** The filter and the selection as conditions. */
@@ -154,7 +156,7 @@ class View {
   list() {
     const other = new Map((this.other?.seen && items(this.other.axes[0], this.other.bins[0], this.other.seen) || []).map((item) => [item.name, item]));
     const all = items(this.axes[0], this.bins[0], this.seen).map((item) => ({ ...item, second: this.other?.seen && (other.get(item.name) ?? { value: 0, half: 0 }) }));
-    this.labels = new Labels(all, this.ranges, () => this.moved(this.ranges, true));
+    this.labels = new Labels(all, this.ranges, () => this.moved(this.ranges, true), this.seen.single);
     fill(this.figure, this.labels.element);
     this.paint();
   }
@@ -170,7 +172,7 @@ class View {
     }
     fill(this.note, evidence(seen.basis), x.zone && p("fine", `Times are those of the clock in ${x.zone}.`), y && legend(seen), noisy > 0 && p("fine",
       `In ${count(noisy)} of ${count(small.length)} ${y ? "fields" : this.labelled ? "labels" : "bins (grey)"} the noise is as large as the count.`),
-    this.labelled && p("fine", "The order is that of estimates: neighbours whose error bars overlap may stand in another."), this.windowed());
+    this.labelled && p("fine", "The order is that of estimates: neighbours whose error bars overlap may stand in another."), this.windowed(), this.axes.map((axis) => axis.units && !axis.category && p("fine", `Here ranges of ${axis.name} begin and end at ${count(axis.units.length)} public values; the release file has no such limit.`)));
   }
 
   /** Which part of an axis is seen, how many rows are beside it, and a way to see all. */
@@ -237,7 +239,7 @@ class View {
     const { axes, ranges, panel, seen: { specials } } = this, focused = document.activeElement.name, labels = this.labelled && [...ranges];
     fill(panel, labels ? labels.length > 0 && p("fine", `Selected: ${labels.slice(0, 20).join(", ")}${labels.length > 20 ? ` and ${labels.length - 20} more` : ""}`)
       : axes.map((axis, side) => this.ends(axis, side)), div("buttons",
-      labels ? labels.length > 0 && button("Clear", () => this.labels.clear()) : ranges && [button("Clear", () => this.brush.set(null, true)), button("Zoom in", () => this.zoom(ranges))]),
+      labels ? labels.length > 0 && button("Clear", () => this.labels.clear()) : ranges && [button("Clear", () => this.brush.set(null, true)), (served || !axes[1]) && button("Zoom in", () => this.zoom(ranges))]),
     specials && div("specials", h("h2", "Not on the axis"), facts(specials.map(({ name, value, half }) => [name, `${count(value)} ${plusMinus(half)}`]))));
     if (focused) panel.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -253,7 +255,7 @@ class View {
     const typed = (end, cell) => {
       if (Number.isNaN(cell)) return this.fillPanel();
       if (cell >= axis.first && cell <= axis.last) return this.brush.set(this.brush.ended(side, end, cell), true);
-      this.ranges = this.brush.ended(side, end, cell);
+      this.ranges = this.brush.ended(side, end, cell).map((range, place) => this.axes[place].snap(range));
       return this.go({ from: "", to: "", y_from: "", y_to: "", range: "full", where: this.where() });
     };
     return h("fieldset", { class: kind === "timestamp" ? "ends long" : "ends" }, h("legend", name), (this.ranges?.[side] ?? [axis.first, axis.last]).map((cell, end) => {
