@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from typing import Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from partita.answer import Answer, least_sum
+from partita.answer import Answer, Bounds, least_sum
 from partita.arrays import Bools, Floats, Ints, UInts
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
@@ -36,7 +35,6 @@ from partita.public.boxes.density import (
     find_positions,
     place_points,
 )
-from partita.public.boxes.leaf_ramps import LeafPieces, expand_leaves
 from partita.public.boxes.plan import BoxNodes, Corners, SignedBox, children_of, spans_of, sum_upwards
 
 _ROUNDING: Final = 1e-9
@@ -46,7 +44,6 @@ _MOST_PIECES: Final = (
 _MOST_CUTS: Final = 4  # pieces of a leaf along one axis
 _TABLE_BOXES: Final = 2**10  # from so many boxes on two axes on, it pays to build a table
 _FACETS: Final = 8  # projections of the tree that are cached: more save time, and need memory
-_FEW_SUMS: Final = 8  # answered without cutting all leaves, which takes as long as about ten of them
 _MOST_FACET_AXES: Final = 3  # projections onto more axes, but not all, are hardly smaller than the tree
 
 # The share of each box, given by its corners, that lies in a region: 1 if all of it does, 0 if nothing.
@@ -286,11 +283,11 @@ class BoxEngine:
     """Answers about boxes of positions, all from one density.
 
     `values` >= 0 and `variances` are those of the nodes; the values of leaves are what counts. Inside of a
-    leaf the `measures` say where its count lies, and `cut` may say more: of some leaves it returns the pieces
-    of those that are not even inside. Guaranteed bounds follow from the `looks`, of which one unit has the
-    rate `unit`. The rest is a model for standard errors: `widening` calibrates it, and values may be
-    `doubted` where leaves are cut. `one_sided` is the part of the variance that a cut leaf has if all rows
-    of it lie on one side of the cut.
+    leaf the `measures` say where its count lies, and `refine` may say more: it returns a density in which
+    every node has the same count. Guaranteed bounds follow from the `looks`, of which one unit has the rate
+    `unit`. The rest is a model for standard errors: `widening` calibrates it, and values may be `doubted`
+    where leaves are cut. `one_sided` is the part of the variance that a cut leaf has if all its rows lie on
+    one side of the cut.
     """
 
     nodes: BoxNodes
@@ -302,9 +299,8 @@ class BoxEngine:
     widening: float
     doubted: bool = False
     one_sided: float = 1.0
-    cut: Callable[[BoxDensity, Ints], LeafPieces] | None = None
+    refine: Callable[[BoxDensity], BoxDensity] | None = None
     _facets: dict[tuple[int, ...], _Facet] = field(default_factory=dict, init=False, repr=False)
-    _asked: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
     @cached_property
     def density(self) -> BoxDensity:
@@ -315,10 +311,8 @@ class BoxEngine:
 
     @cached_property
     def shown(self) -> BoxDensity:
-        """The solved tree, cut inside of its leaves: where the values of answers come from."""
-        if self.cut is None:
-            return self.density
-        return expand_leaves(self.density, self.cut(self.density, np.flatnonzero(self.nodes.leaves)))
+        """The solved tree, refined inside of its leaves: where the values of answers come from."""
+        return self.density if self.refine is None else self.refine(self.density)
 
     @cached_property
     def certain(self) -> BoxBounds:
@@ -347,12 +341,10 @@ class BoxEngine:
         lows, highs, signs = self._arrays(cancel_terms(terms))
         facet = self._facet(np.asarray(self._bounded(lows, highs).any(axis=0)))
 
-        def error() -> float:
-            question = combine_boxes(facet.density, facet.boxes(lows, highs), signs)
-            return float(self._error(np.array(question.variance)))
+        def asked(density: BoxDensity) -> LinearQuestion:
+            return combine_boxes(density, facet.boxes(lows, highs), signs)
 
-        value = self._value(lows, highs, signs, facet)
-        answer = Answer(value, error, partial(self.bounds, terms), least)
+        answer = self._answer(asked, facet, partial(self.bounds, terms), least)
         if len(terms) != 1:
             return answer
         return replace(answer, spread=lambda: float(self.errors(lows, highs)[0]))
@@ -387,31 +379,24 @@ class BoxEngine:
         def asked(density: BoxDensity) -> LinearQuestion:
             return cover_region(density, shares, box)
 
-        def error() -> float:
-            return float(self._error(np.array(asked(self.density).variance)))
-
         def bounds(beta: float) -> tuple[float, float]:
             return self.certain.bounds(asked(self.density), beta)
 
-        return Answer(asked(self.shown).value, error, bounds, 0.0)
+        return self._answer(asked, self._facet(np.ones(self.nodes.axes, bool)), bounds, 0.0)
 
     def points(self, rows: int) -> Corners:
         """Positions of synthetic rows, leaf by leaf."""
         return place_points(self.shown, rows)
 
-    def _value(self, lows: Corners, highs: Corners, signs: Floats, facet: _Facet) -> float:
-        """The signed sum of boxes as it is shown; the first sums cut only the leaves in which a box ends."""
-        if self.cut is None or next(self._asked) >= _FEW_SUMS:
-            return combine_boxes(facet.shown, facet.boxes(lows, highs), signs).value
-        boxes = Stretches.along(self.measures, lows, highs)
-        question = combine_boxes(self.density, boxes, signs)
-        open_ = question.nodes[question.coefficients.variance > 0.0]
-        pieces = self.cut(self.density, open_)
-        if not pieces.leaves.size:
-            return question.value
-        whole = ~np.isin(question.nodes, pieces.leaves)
-        known = question.coefficients.mean[whole] @ self.density.held.values[question.nodes[whole]]
-        return float(known) + combine_boxes(pieces.as_tree(self.measures), boxes, signs).value
+    def _answer(
+        self, asked: Callable[[BoxDensity], LinearQuestion], facet: _Facet, bounds: Bounds, least: float
+    ) -> Answer:
+        """The value of a question on a tree as it is shown, with the error that it has on the tree itself."""
+
+        def error() -> float:
+            return float(self._error(np.array(asked(facet.density).variance)))
+
+        return Answer(asked(facet.shown).value, error, bounds, least)
 
     def _error(self, variances: Floats) -> Floats:
         return np.asarray(self.widening * np.sqrt(variances + 1.0))
@@ -438,7 +423,7 @@ class BoxEngine:
         axes = tuple(np.flatnonzero(bounded).tolist())
         if not 0 < len(axes) <= _MOST_FACET_AXES:
             axes = tuple(range(self.nodes.axes))
-        facet = self._facets.pop(axes, None) or _Facet(self, list(axes))
+        facet = self._facets.pop(axes, None) or _Facet.of(self.density, self.shown, list(axes))
         self._facets[axes] = facet
         for oldest in list(self._facets)[:-_FACETS]:
             self._facets.pop(oldest, None)
@@ -450,22 +435,17 @@ class BoxEngine:
 class _Facet:
     """A tree projected onto some axes: as it was solved, and as it is shown."""
 
-    engine: BoxEngine
     axes: list[int]
+    density: BoxDensity
+    shown: BoxDensity
 
-    @cached_property
-    def density(self) -> BoxDensity:
-        """The tree as it was solved, along these axes."""
-        return self._onto(self.engine.density)
-
-    @cached_property
-    def shown(self) -> BoxDensity:
-        """The tree as it is shown, projected once if that is as it was solved."""
-        shown = self.engine.shown
-        return self.density if shown is self.engine.density else self._onto(shown)
-
-    def _onto(self, density: BoxDensity) -> BoxDensity:
-        return density if len(self.axes) == density.nodes.axes else density.onto(self.axes)
+    @staticmethod
+    def of(density: BoxDensity, shown: BoxDensity, axes: list[int]) -> _Facet:
+        """The tree along these axes, found once if it is shown as it was solved."""
+        if len(axes) == density.nodes.axes:
+            return _Facet(axes, density, shown)
+        solved = density.onto(axes)
+        return _Facet(axes, solved, solved if shown is density else shown.onto(axes))
 
     @cached_property
     def plane(self) -> Plane | None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Final, Self, final
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from partita.arrays import Floats, Ints
+from partita.arrays import Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.guarantee import Guarantee
@@ -23,10 +23,11 @@ from partita.public.axis.tree_solver import SURE, UNITS, Families, TreeLooks
 from partita.public.base import damaged
 from partita.public.boxes.base import EngineBoxes, encode_axes, read_axes
 from partita.public.boxes.cover import NodeSurroundings
-from partita.public.boxes.density import BoxDensity, BoxSolution, Measure
+from partita.public.boxes.density import BoxDensity, BoxSolution, Measure, NodeCounts
 from partita.public.boxes.engine import BoxEngine
-from partita.public.boxes.leaf_ramps import LeafPieces, cut_leaves
-from partita.public.boxes.plan import AxisSlots, BoxPlan, BoxShape, Recipe, native_slots
+from partita.public.boxes.plan import AxisSlots, BoxNodes, BoxPlan, BoxShape, Corners, Recipe, native_slots
+
+Rows = TypeVar("Rows", UInts, Floats)
 
 LARGEST_TOTAL: Final = 2**63  # no public total is further from zero: facts in files have 64 bits
 _FACTS: Final = ("axes", "scale", "total", "growth", "worth", "depth_power")
@@ -35,9 +36,134 @@ _SERIES: Final = ("schedule", "levels", "expanded", "steps", "nodes", "units", "
 _WIDENING: Final = 1.3  # calibrated factor of standard errors: docs/proofs/spending_boxes.md
 _MOST_RAMPS: Final = 2  # with more axes leaves would be cut into too many pieces
 _MOST_SURROUNDED: Final = 2**18  # with more leaves their surroundings are left out, to save time
+# A leaf gets a ramp if its halves along some axis differ by more than so many times the noise.
+_NOTICED: Final = 2.0
+_SOFTENING: Final = 1e-3  # no side counts as emptier than this share of the leaf's own fullness
 # A node this many noise scales above what it took to be cut has a bias that is smaller by a factor of e.
 _FADING: Final = 4.0
+_WHOLE: Final = 63  # bits of a piece that no stretch is wider than
 _BELIEF: Final = 10.0  # precision of the belief that nodes have no bias, in units of their noise scales
+
+
+def add_ramps(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxDensity:
+    """The same counts of all nodes, with leaves no longer even inside if their neighbours differ.
+
+    Along an axis with b below and a above a leaf, the leaf's density is that of a ramp from 1 - g to
+    1 + g with g = tanh(ln(a/b) / 4): the middle of the three if they grow by equal factors. Axes are
+    taken to be independent. The counts of the leaves themselves stay as they are. A leaf is cut into up to
+    four pieces along every axis, where a tree would cut it: stretches of nodes stay nested or apart.
+    """
+    leaves = np.flatnonzero(density.nodes.leaves & (density.held.values > _NOTICED * noise))
+    if not leaves.size:
+        return density
+    around, own, columns = NodeSurroundings(density, axes, leaves), density.held.values[leaves], []
+    for axis in range(len(axes)):
+        below, above = (side + _SOFTENING * own for side in around.beside(axis))
+        columns.append(np.tanh(np.log(above / below) / 4))
+    slopes = np.stack(columns, axis=1)  # g for every leaf, a column for each axis
+    noticed = own * np.abs(slopes).max(axis=1) > _NOTICED * noise
+    return _cut_leaves(density, leaves[noticed], slopes[noticed])
+
+
+class _LeafPieces(NamedTuple):
+    """The pieces of leaves that are cut, leaf after leaf, and how many each leaf has."""
+
+    lows: Corners
+    highs: Corners
+    held: NodeCounts
+    sizes: Ints
+
+
+class _Level(NamedTuple):
+    """Nodes of one level: which old nodes they are (-1 for a piece), which pieces (-1 for old nodes)."""
+
+    old: Ints
+    piece: Ints
+
+
+def _cut_leaves(density: BoxDensity, leaves: Ints, slopes: Floats) -> BoxDensity:
+    """The tree in which these leaves are expanded into pieces on ramps with these slopes."""
+    if not leaves.size:
+        return density
+    nodes, pieces = density.nodes, _ramp_pieces(density, leaves, slopes)
+    first_piece = np.full(nodes.children.size, -1)
+    first_piece[leaves] = np.cumsum(pieces.sizes) - pieces.sizes
+    children = nodes.children.copy()
+    children[leaves] = pieces.sizes
+    levels = [_Level(np.zeros(1, np.int64), np.full(1, -1))]
+    while levels[-1].old.size:
+        levels.append(_next_level(nodes, children, first_piece, levels[-1]))
+    return _join_pieces(density, pieces, children, levels[:-1])
+
+
+def _next_level(nodes: BoxNodes, children: Ints, first_piece: Ints, level: _Level) -> _Level:
+    """The children of a level, old ones and pieces, in the order of their parents."""
+    parents = level.old[level.old >= 0]
+    parents = parents[children[parents] > 0]
+    sizes = children[parents]
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    fresh = np.repeat(first_piece[parents] >= 0, sizes)
+    old = np.where(fresh, -1, np.repeat(nodes.starts[parents], sizes) + within)
+    return _Level(old, np.where(fresh, np.repeat(first_piece[parents], sizes) + within, -1))
+
+
+def _join_pieces(
+    density: BoxDensity, pieces: _LeafPieces, children: Ints, levels: Sequence[_Level]
+) -> BoxDensity:
+    old = np.concatenate([level.old for level in levels])
+    piece = np.concatenate([level.piece for level in levels])
+    counts = np.where(old >= 0, children[old], 0)
+    nodes = BoxNodes(
+        levels=np.array([level.old.size for level in levels]),
+        lows=_either(old, density.nodes.lows, piece, pieces.lows),
+        highs=_either(old, density.nodes.highs, piece, pieces.highs),
+        starts=1 + np.cumsum(counts) - counts,
+        children=counts,
+    )
+    counts_of = zip(density.held, pieces.held, strict=True)
+    held = NodeCounts(*(_either(old, ours, piece, fresh) for ours, fresh in counts_of))
+    return BoxDensity(nodes, density.measures, held)
+
+
+def _either(old: Ints, ours: Rows, piece: Ints, fresh: Rows) -> Rows:
+    """Rows of old nodes where there is one, and rows of pieces elsewhere."""
+    rows = ours[old]
+    rows[old < 0] = fresh[piece[old < 0]]
+    return rows
+
+
+def _ramp_pieces(density: BoxDensity, leaves: Ints, slopes: Floats) -> _LeafPieces:
+    """Each leaf cut along every axis as trees are, with its count shared out by the ramps."""
+    lows, highs = density.nodes.corners(leaves)
+    shifts = _piece_bits(highs - lows)
+    # Along an axis with a measure leaves stay whole: the measure says how rows are spread there.
+    shifts[:, [measure is not None for measure in density.measures]] = _WHOLE
+    counts = ((highs - lows) >> shifts).astype(np.int64) + 1
+    sizes = counts.prod(axis=1)
+    leaf = np.repeat(np.arange(leaves.size), sizes)
+    at = np.arange(leaf.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    corners, share = (lows[leaf], highs[leaf]), np.ones(leaf.size)
+    for axis in reversed(range(counts.shape[1])):
+        at, piece = np.divmod(at, counts[leaf, axis])
+        low, high, shift = lows[leaf, axis], highs[leaf, axis], shifts[leaf, axis]
+        first = low + (piece.astype(np.uint64) << shift)
+        last = first + np.minimum(high - first, (np.uint64(1) << shift) - np.uint64(1))
+        width = (high - low).astype(np.float64) + 1.0
+        begin, behind = (first - low) / width, ((last - low).astype(np.float64) + 1.0) / width
+        share *= (behind - begin) * (1.0 + slopes[leaf, axis] * (begin + behind - 1.0))
+        corners[0][:, axis], corners[1][:, axis] = first, last
+    values = density.held.values[leaves][leaf] * share / np.bincount(leaf, share)[leaf]
+    variances = density.held.variances[leaves][leaf] * share**2
+    return _LeafPieces(*corners, NodeCounts(values, variances, values**2), sizes)
+
+
+def _piece_bits(spans: UInts) -> UInts:
+    """Pieces of 2^shift positions are the largest of which a stretch has between two and four, or one."""
+    bits = np.zeros(spans.shape, np.uint64)
+    for step in (32, 16, 8, 4, 2, 1):
+        wide = spans >> bits >> np.uint64(step) > 0
+        bits = np.where(wide, bits + np.uint64(step), bits)
+    return np.where(bits > 0, bits - np.uint64(1), bits)
 
 
 @final
@@ -146,11 +272,13 @@ class SpendingBoxesRelease(EngineBoxes):
             unit=self._unit,
             widening=_WIDENING,
             doubted=True,
-            cut=self._cut if len(self.axes) <= _MOST_RAMPS else None,
+            refine=self._refine,
         )
 
-    def _cut(self, density: BoxDensity, leaves: Ints) -> LeafPieces:
-        return cut_leaves(density, leaves, self.axes, noise=1.0 / (UNITS * self._unit))
+    def _refine(self, density: BoxDensity) -> BoxDensity:
+        if len(self.axes) > _MOST_RAMPS:
+            return density
+        return add_ramps(density, self.axes, noise=1.0 / (UNITS * self._unit))
 
     def _expected(self, solution: BoxSolution) -> Floats:
         """What each leaf would hold if it were as full as the cells around it, for not too many leaves."""

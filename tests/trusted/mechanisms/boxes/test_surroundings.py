@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from partita.domain.axis import Axis
 from partita.public.boxes.base import BoxTerm
-from partita.public.boxes.cover import NodeSurroundings, sum_boxes
-from partita.public.boxes.density import BoxDensity, Stretches
-from partita.public.boxes.leaf_ramps import cut_leaves, expand_leaves
+from partita.public.boxes.cover import NodeSurroundings
+from partita.public.boxes.density import BoxDensity
 from partita.public.boxes.plan import BoxNodes
-from partita.public.boxes.spending_boxes import SpendingBoxesRelease
+from partita.public.boxes.spending_boxes import SpendingBoxesRelease, add_ramps
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.boxes import SpendingBoxes
 from partita.trusted.secret import Points
@@ -42,13 +41,6 @@ def _flat(values: np.ndarray, width: int, offset: int = 0) -> BoxDensity:
     )
     held = np.concatenate([[values.sum()], values.ravel()]).astype(np.float64)
     return BoxDensity.of(nodes, [None, None], held, np.ones(held.size))
-
-
-def _show(density: BoxDensity, axes: tuple[Axis, ...], *, noise: float) -> BoxDensity:
-    """The tree with all its leaves cut that are not even inside."""
-    return expand_leaves(
-        density, cut_leaves(density, np.flatnonzero(density.nodes.leaves), axes, noise=noise)
-    )
 
 
 def _dense(density: BoxDensity) -> np.ndarray:
@@ -97,7 +89,7 @@ def test_ramps_keep_the_count_of_every_leaf(counts: list[int]) -> None:
     """Pieces are inside of their leaf, never negative, and add up to it; so does every node."""
     values = np.array(counts, float).reshape(4, 4)
 
-    shown = _show(_flat(values, 2), PLAIN, noise=1.0)
+    shown = add_ramps(_flat(values, 2), PLAIN, noise=1.0)
 
     assert _dense(shown).min() >= 0.0
     sums = _dense(shown).reshape(4, 2, 4, 2).sum(axis=(1, 3))
@@ -110,7 +102,7 @@ def test_a_ramp_rises_towards_the_fuller_side() -> None:
     values = np.full((4, 4), 100.0)
     values[0], values[2:] = 10.0, 1000.0
 
-    table = _dense(_show(_flat(values, 2), PLAIN, noise=0.1))
+    table = _dense(add_ramps(_flat(values, 2), PLAIN, noise=0.1))
 
     lower, upper = table[2, 0], table[3, 0]
     slope = np.tanh(np.log(100) / 4)
@@ -121,7 +113,7 @@ def test_what_noise_may_have_made_is_left_even() -> None:
     """A leaf that holds less than twice the noise is not cut."""
     density = _flat(np.arange(16.0).reshape(4, 4), 2)
 
-    assert _show(density, PLAIN, noise=8.0) is density
+    assert add_ramps(density, PLAIN, noise=8.0) is density
 
 
 def test_ramps_are_exact_on_the_longest_axes() -> None:
@@ -132,7 +124,7 @@ def test_ramps_are_exact_on_the_longest_axes() -> None:
     nodes = BoxNodes(np.array([1, 3]), lows, highs, np.ones(4, np.int64), np.array([3, 0, 0, 0]))
     density = BoxDensity.of(nodes, [None, None], np.array([0.0, 5.0, 50.0, 500.0]), np.ones(4))
 
-    shown = _show(density, (Axis(size=2**63), Axis(size=3)), noise=0.01)
+    shown = add_ramps(density, (Axis(size=2**63), Axis(size=3)), noise=0.01)
 
     leaves = shown.nodes.leaves
     assert int(shown.nodes.highs[leaves][:, 0].max()) == last
@@ -165,25 +157,3 @@ def test_curves_of_leaning_leaves_agree_with_boxes(seed: str) -> None:
         highs[:, axis] = ends
         curve = release.along(axis, BoxTerm(tuple(low), tuple(high)))
         assert curve.upto(ends) == pytest.approx(release.counts(lows, highs), abs=1e-6)
-
-
-@pytest.mark.parametrize("seed", ["a", "b", "c"])
-def test_first_answers_cut_few_leaves_and_say_what_all_would(seed: str) -> None:
-    """A sum of boxes is the same to rounding whether all leaves are cut or only those where a box ends."""
-    release = _odd_release(seed)
-    one, other = ((5, 9), (77, 130)), ((40, 60), (90, 200))
-    sums = [[(*one, 1)], [((0, 9), (122, 130), 1)], [((17, 0), (60, 232), 1)], [(*one, 1), (*other, -1)]]
-
-    first = [release.engine.answer(terms).value for terms in sums]
-    assert "shown" not in release.engine.__dict__
-    whole = release.engine.shown
-    later = [release.engine.answer(terms).value for _ in range(3) for terms in sums][-len(sums) :]
-
-    assert later == pytest.approx(first, rel=1e-9, abs=1e-6)
-    corners = np.array([one], np.uint64)
-    uncut, cut = (
-        sum_boxes(each, Stretches.along([None, None], corners[:, 0], corners[:, 1])).values[0]
-        for each in (release.engine.density, whole)
-    )
-    assert first[0] == pytest.approx(cut, rel=1e-9)
-    assert abs(first[0] - uncut) > 1e-3
