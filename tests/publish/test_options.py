@@ -50,6 +50,12 @@ _SPECIAL: Final[dict[str, Any]] = {
 }
 """Values of options that must fit others."""
 
+_BESIDE: Final[dict[tuple[str, str], dict[str, Any]]] = {
+    ("weights", "variant"): {"neighbors": "change-one"},
+    ("projection", "variant"): {"neighbors": "change-one", "delta": "1/1000000"},
+}
+"""What else is asked for where an option needs it: a public number of rows, a delta."""
+
 
 def _example(option: Option) -> Any:
     """A value that is not the usual one, written as a spec has it."""
@@ -74,7 +80,9 @@ def _request(name: str, **given: Any) -> Request:
 @pytest.mark.parametrize(("name", "option"), FOUND)
 def test_every_option_reaches_its_mechanism(name: str, option: Option) -> None:
     """Given by name, it is in the mechanism, in the reason, and in what a key compares; the rest stays."""
-    usual, request = _request(name), _request(name, options={option.name: _example(option)})
+    beside = _BESIDE.get((name, option.name), {})
+    usual = _request(name, **beside)
+    request = _request(name, options={option.name: _example(option)}, **beside)
     (made,), (without,) = ([view.choice.mechanism for view in each.published] for each in (request, usual))
     held = option.read(_example(option))
 
@@ -228,7 +236,7 @@ def test_plan_and_simulate_take_options() -> None:
 
 def test_options_of_counters_are_their_parameters() -> None:
     """Found by the signature, without noise and plans; read by their types."""
-    assert set(stream_options("tree")) == {"branching", "refine"}
+    assert set(stream_options("tree")) == {"branching", "refine", "intervals"}
     assert set(stream_options("pan-private")) == {"variant"}
     assert {"constants", "weight", "expected", "beta"} <= set(stream_options("sparse"))
     assert all(set(stream_options(name)).isdisjoint({"noise", "plan", "inner"}) for name in MECHANISMS)
@@ -272,9 +280,10 @@ def test_counters_are_opened_with_options(tmp_path: Path) -> None:
 
 def test_read_options_takes_what_a_field_takes() -> None:
     """None and `none` where nothing is the usual value, numbers in any exact form."""
-    known = options_of(pt.PaperRectangles)
+    tree, known = options_of(pt.Tree), options_of(pt.PaperRectangles)
 
-    assert read_options(known, {"threshold": "none"}, "x") == read_options(known, {"threshold": None}, "x")
+    assert read_options(tree, {"weights": "none"}, "x") == read_options(tree, {"weights": None}, "x")
     assert read_options(known, {"threshold": 0.1}, "x") == {"threshold": Fraction(1, 10)}
+    assert read_options(known, {"threshold": "paper"}, "x") == {"threshold": "paper"}
     with pytest.raises(InvalidParameter, match=r"options\.beta of 'x' must be a number"):
         read_options(known, {"beta": None}, "x")
