@@ -48,7 +48,7 @@ COUNTED = [
 ]
 SPECIMENS = [f"specimen-{kind}" for kind in (*specimens.MECHANISMS, *specimens.BOX_MECHANISMS)]
 MANY = "many-rows"
-ONE_AT_A_TIME = "months"
+ONE_AT_A_TIME = "one_at_a_time"
 WORLD = [PEOPLE, VISITS, TABLE, "keys", MANY]
 QUESTIONS = 12
 
@@ -338,6 +338,8 @@ def test_groups_and_sums_are_those_of_the_library(
             else:
                 summed = getattr(release, kind)(column, where)
                 assert answer["value"] == pytest.approx(summed.value, nan_ok=True)
+                ends = [answer["interval"]["low"], answer["interval"]["high"]]
+                assert ends == pytest.approx(list(summed.interval()))
     answer = ask(asked, f"{base}/sum", column=column)
     assert answer["value"] == pytest.approx(release.sum(column).value)
     assert answer["covers"]["text"]

@@ -327,7 +327,9 @@ async function measure(name, kind, { column, where = "", confidence }) {
   } else if (found.length) key = null;
   const record = sums?.[key]?.[kind] ?? refuse(`Sums of these rows were not written for this page. ${SERVER}`);
   if (record.refused) refuse(record.refused);
-  return { ...record, half: record.error === null ? null : z * record.error };
+  const interval = record.intervals[confidence ?? 0.95];
+  if (interval === undefined) refuse("This page does not know errors of that confidence.");
+  return { ...record, half: record.error === null ? null : z * record.error, interval };
 }
 
 // ---- what the page asks ----

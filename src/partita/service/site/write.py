@@ -249,10 +249,15 @@ class ReleaseFiles:
         return found
 
     def _measures(self, column: str, where: Mapping[str, object]) -> Record:
-        """The mean and the sum with their errors."""
+        """The mean and the sum with their errors, and their intervals at each confidence."""
+        return {kind: self._measure(kind, column, where) for kind in ("mean", "sum")}
+
+    def _measure(self, kind: str, column: str, where: Mapping[str, object]) -> Record:
+        asked = {each: self._answer(kind, each, column=column, where=where) for each in CONFIDENCES}
         wanted = ("value", "error", "covers", "refused")
-        found = {kind: self._answer(kind, column=column, where=where) for kind in ("mean", "sum")}
-        return {kind: {key: record[key] for key in wanted if key in record} for kind, record in found.items()}
+        found = {key: asked[CONFIDENCES[0]][key] for key in wanted if key in asked[CONFIDENCES[0]]}
+        intervals = {str(each): record.get("interval") for each, record in asked.items()}
+        return found if "refused" in found else {**found, "intervals": intervals}
 
     def _column(self, column: ColumnEstimate) -> Record:
         """The estimate of a column, and what the page shows of it at each confidence."""

@@ -19,7 +19,7 @@ const ENDS = ["from", "to"], FRESH = { from: "", to: "", y_from: "", y_to: "", r
 const SHARES = { 0.25: "A quarter", 0.5: "Half", 0.75: "Three quarters" };
 
 /** The months of a column of times, as what rows are grouped by. */
-const months = (columns, name) => (columns.find((each) => each.name === name).start ? [`month(${word(name)})`] : []);
+const months = (columns, name) => (served && columns.find((each) => each.name === name).start ? [`month(${word(name)})`] : []);
 
 export const view = async (name) => new View(name, await get(`/releases/${name}.json`)).open();
 
