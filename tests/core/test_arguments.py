@@ -25,6 +25,7 @@ BUILT_BY_PARTITA = {
         "DurableFamily",
         "Heat",
         "InterquartileRange",
+        "LorenzAnswer",
         "Plan",
         "Quantile",
     ),

@@ -214,7 +214,7 @@ def citation(mechanisms: Iterable[str], *, version: str, options: Sequence[tuple
     the mechanism that were asked for are a note of the library's entry.
 
     >>> [line for line in citation(["tree"], version="0.1.0").splitlines() if line.startswith("@")]
-    ['@software{partita,', '@misc{SU,', '@inproceedings{DNPR10,', '@inproceedings{CKS20,']
+    ['@software{partita,', '@misc{SU,', '@inproceedings{DNPR10,', '@article{HRMS10,', '@inproceedings{CKS20,']
     """
     behind = {name: keys for kind in ReleaseKind.kinds().values() for name, keys in kind.papers.items()}
     keys = dict.fromkeys(key for name in mechanisms for key in behind.get(name, ()))
