@@ -412,16 +412,48 @@ class RankBins:
         return np.asarray(ends + self.in_each * between)
 
 
-def rake(values: Floats, axes: Sequence[RankBins], weights: Floats) -> Floats:
+@final
+@dataclass(frozen=True, eq=False)
+class ThinSides:
+    """Some leaves in groups of the same side along an axis, and the share of all rows in each such side.
+
+    They are those of special cells, and of slots with few ranks, next to a value that many rows share. Counts
+    are never below zero, so that noise would add up over all leaves beside such a side.
+    """
+
+    leaves: Ints
+    side: Ints
+    shares: Floats
+
+    @staticmethod
+    def of(lows: UInts, highs: UInts, shares: Floats, thin: Bools) -> ThinSides:
+        """Of leaves from position to position, with these shares of all rows, those that are `thin`."""
+        leaves = np.flatnonzero(thin)
+        ends = np.stack([lows[leaves], highs[leaves]], axis=1)
+        _, first, side = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+        return ThinSides(leaves, side.reshape(-1), shares[leaves[first]])
+
+    def drawn(self, values: Floats, total: float) -> Floats:
+        """The values, where all leaves beside a thin side hold together what the side does."""
+        held = np.bincount(self.side, values[self.leaves], minlength=self.shares.size)
+        ratios = np.divide(self.shares * total, held, out=np.ones(held.shape), where=held > 0.0)
+        drawn = values.copy()
+        drawn[self.leaves] *= np.minimum(ratios, _LARGEST_RATIO)[self.side]
+        return drawn
+
+
+def rake(values: Floats, axes: Sequence[RankBins], weights: Floats, thin: Sequence[ThinSides] = ()) -> Floats:
     """Counts >= 0 of leaves with the same total, whose marginals are nearer to their targets.
 
     In rank space a column alone is even: every bin should hold as much as any other. The target of an
     axis is a mean of that, by its weight, and of the marginal that the leaves have to begin with. A bin that
-    holds nothing stays as it is.
+    holds nothing stays as it is. Thin sides hold what the column alone says.
     """
     total = float(values.sum())
     if not total > 0.0:
         return values
+    for sides in thin:
+        values = sides.drawn(values, total)
     targets = [
         weight * total / _BINS + (1.0 - weight) * axis.marginal(values)
         for axis, weight in zip(axes, weights.tolist(), strict=True)
@@ -431,6 +463,8 @@ def rake(values: Floats, axes: Sequence[RankBins], weights: Floats) -> Floats:
             held = axis.marginal(values)
             ratios = np.divide(target, held, out=np.ones_like(held), where=held > _NOTHING * total)
             values = values * axis.mean(np.clip(ratios, _LEAST_RATIO, _LARGEST_RATIO))
+        for sides in thin:
+            values = sides.drawn(values, total)
         values = values * (total / values.sum())
     return values
 

@@ -24,7 +24,7 @@ from partita.public.axis.curve import Curve
 from partita.public.axis.tree_solver import UNITS, TreeLooks
 from partita.public.base import damaged
 from partita.public.boxes.base import BoxRelease, BoxTerm, EngineBoxes, Region, check_terms
-from partita.public.boxes.cover import RankBins, cancel_terms, prefix_variance, rake
+from partita.public.boxes.cover import RankBins, ThinSides, cancel_terms, prefix_variance, rake
 from partita.public.boxes.density import (
     TOP_BITS,
     BoxDensity,
@@ -55,6 +55,7 @@ _FAVOUR: Final = (
     2.0  # views count for more than their predicted variance by this factor: less trusts the tree
 )
 _VIEWS_SHARE: Final = 0.25  # calibrated share of a side's variance in a box of it: the tree saw the box, too
+_THIN: Final = 0.25  # of the ranks of a slot: slots next to a value that many rows share hold nearly none
 # A box is cut into at most 2^3: with more children each would have little budget to separate them.
 _MOST_AT_ONCE: Final = 3
 # The factor by which an axis counts for less with each halving, and how near to the best one others must
@@ -421,16 +422,21 @@ class RankBoxesRelease(EngineBoxes):
         """The solved counts of all nodes, leaves drawn towards the views."""
         leaves = self.shape.nodes.leaves
         lows, highs = self.shape.nodes.corners(leaves)
-        bins = [
-            RankBins.of(ranks_of(shares, low), ranks_of(shares, high + np.uint64(1)))
-            for shares, low, high in zip(self.views.distributions, lows.T, highs.T, strict=True)
-        ]
+        bins, thin = [], []
+        sides = zip(self.views.distributions, self.axes, self.shape.plan.slots, lows.T, highs.T, strict=True)
+        for shares, axis, slots, low, high in sides:
+            starts, ends = ranks_of(shares, low), ranks_of(shares, high + np.uint64(1))
+            bins.append(RankBins.of(starts, ends))
+            held = np.maximum(ends - starts, 0.0)
+            special = (high < np.uint64(axis.before)) | (low >= np.uint64(axis.before + axis.size))
+            apart = special | (held < _THIN / slots.line.size)
+            thin.append(ThinSides.of(low, high, held, apart & (not axis.labels)))
         solved = BoxDensity.of(self.shape.nodes, self._measures, *self.solution.estimates)
         tree = np.array([prefix_variance(solved, *each) for each in enumerate(self.views.distributions)])
         # For each axis, how much its view says about the marginal, against the tree.
         weights = np.asarray(_FAVOUR * tree / (_FAVOUR * tree + self.views.variances))
         values = self.solution.estimates.values.copy()
-        values[leaves] = rake(values[leaves], bins, weights)
+        values[leaves] = rake(values[leaves], bins, weights, thin)
         return values
 
     def _spread(self, terms: Sequence[BoxTerm], tree: float) -> float:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from partita.arrays import Floats
 from partita.public.axis.curve import Curve
-from partita.public.boxes.cover import RankBins, rake
+from partita.public.boxes.cover import RankBins, ThinSides, rake
 from partita.public.boxes.density import distribution, expected_counts, importance, pairs, rank_edges, trimmed
 from partita.public.boxes.rank_boxes import rank_schedule
 
@@ -179,6 +179,23 @@ def test_raking_keeps_the_total_and_comes_nearer() -> None:
     for axis in axes:
         assert axis.marginal(even) == pytest.approx(values.sum() / 64, rel=0.01)
     assert rake(values, axes, np.zeros(2)) == pytest.approx(values)
+
+
+def test_leaves_beside_a_thin_side_hold_what_the_side_does() -> None:
+    """Noise above zero in eight leaves beside a side of few rows does not add up; the total stays."""
+    lows, highs = np.array([0, 1], np.uint64).repeat(8), np.array([0, 9], np.uint64).repeat(8)
+    starts, ends = np.array([0.0, 1e-4]).repeat(8), np.array([1e-4, 1.0]).repeat(8)
+    values = np.concatenate([np.full(8, 5.0), np.full(8, 120.0)])
+
+    thin = ThinSides.of(lows, highs, ends - starts, lows == 0)
+    bins = RankBins.of(starts, ends)
+    drawn, plain = rake(values, [bins], np.ones(1), [thin]), rake(values, [bins], np.ones(1))
+
+    assert drawn[:8].sum() == pytest.approx(0.1, rel=1e-6)
+    assert plain[:8].sum() > 1
+    assert drawn.sum() == pytest.approx(1000)
+    nothing = ThinSides.of(lows, highs, ends - starts, lows > 9)
+    assert rake(values, [bins], np.ones(1), [nothing]) == pytest.approx(plain)
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [5.0, 0.0], [0.0, 1e-300], [1e300, 1.0]])
