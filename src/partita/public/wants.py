@@ -297,7 +297,9 @@ def parse_want(text: str) -> Want:
     try:
         kind, arguments = parse_phrase(text, WANTS.values(), example="median of salary")
     except InvalidParameter as error:
-        raise InvalidParameter("wants", error.rule, given=text, fix=error.fix) from None
+        named = "" if error.parameter == "question" else f"must be readable: {error.parameter} "
+        rule = named + error.rule
+        raise InvalidParameter("wants", rule, given=text, fix=error.fix) from None
     _check_together(arguments.get("where", {}))
     return check_trim(kind(**arguments))
 
