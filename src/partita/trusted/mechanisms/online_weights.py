@@ -560,7 +560,9 @@ class WeightsSession(Closing):
         self._store, self._account, self._points = store, account, points
         self._noise, self._process, self._lock = noise, os.getpid(), Lock()
         self._run: AboveThreshold | None = None
-        if store.acts == 0:
+        if store.acts == 0 and terms.printed:
+            self._begin_as_printed()
+        elif store.acts == 0:
             self._begin()
         self._measurements: Measurements | PrintedGuess = self._load()
 
@@ -642,16 +644,15 @@ class WeightsSession(Closing):
 
         return Answer(guess, spread, lambda beta: (guess - reach(beta), guess + reach(beta)))
 
-    def _begin(self) -> None:
-        """Measure the total and sums along the axes, once; counted before it is drawn.
+    def _begin_as_printed(self) -> None:
+        """Store the number of rows, which is public: there is nothing to measure."""
+        self._account.act()
+        self._store.begin(FirstGuess(total=self._points.total, axes=[], bins=[], marginals=[]))
 
-        As printed there is nothing to measure: the number of rows is public.
-        """
+    def _begin(self) -> None:
+        """Measure the total and sums along the axes, once; counted before it is drawn."""
         self._account.act()
         terms, points = self.terms, self._points
-        if terms.printed:
-            self._store.begin(FirstGuess(total=points.total, axes=[], bins=[], marginals=[]))
-            return
         total = int(self._noise.add(points.total, terms.scales.total))
         loudness = max(1, total) / float(terms.scales.marginal)
         margins = choose_margins(terms.universe.shape, terms.axes, loudness)
