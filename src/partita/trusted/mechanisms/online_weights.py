@@ -521,9 +521,9 @@ class PrintedGuess:
     e^(alpha weight / 2), any other raises them so; the mass stays the public number of rows.
     """
 
-    def __init__(self, terms: OnlineTerms, rows: int) -> None:
+    def __init__(self, terms: OnlineTerms, rows: int, exponent: Any = None) -> None:
         self._terms, self._rows = terms, rows
-        self._exponent = np.zeros(terms.universe.shape)
+        self._exponent = np.zeros(terms.universe.shape) if exponent is None else exponent
 
     @cached_property
     def x(self) -> Any:
@@ -531,13 +531,12 @@ class PrintedGuess:
         weights = np.exp(self._exponent - self._exponent.max())
         return weights * (self._rows / weights.sum())
 
-    def learn(self, operator: Structured, noisy: int) -> None:
-        """Take one step for a measured query, in the session's units."""
+    def learn(self, operator: Structured, noisy: int) -> PrintedGuess:
+        """The guess after one step for a measured query, in the session's units."""
         below = noisy < float(operator.answers(self.x)[0])
         step = -self._terms.alpha / 2 if below else self._terms.alpha / 2
         weights = np.asarray(operator.row(0, self._exponent)) / self._terms.granularity
-        self._exponent = self._exponent + step * weights
-        del self.x
+        return PrintedGuess(self._terms, self._rows, self._exponent + step * weights)
 
 
 @final
@@ -625,7 +624,7 @@ class WeightsSession(Closing):
         noisy = int(self._noise.add(truth, self.terms.scales.answer))
         self._store.record(self._store.acts, Update(query.to_json(), noisy))
         if isinstance(self._measurements, PrintedGuess):
-            self._measurements.learn(self._operator(query), noisy)
+            self._measurements = self._measurements.learn(self._operator(query), noisy)
         else:
             self._measurements = self._load()
         units = NoisyUnits(np.array([noisy], object), self.terms.granularity, self.terms.scales.answer)
@@ -696,7 +695,7 @@ class WeightsSession(Closing):
             raise errors.InvalidState("begun", "must be of so many rows", fix="open it with the same rows")
         guess = PrintedGuess(self.terms, first.total)
         for update in updates:
-            guess.learn(self._operator(read_queries(update.query)), update.noisy)
+            guess = guess.learn(self._operator(read_queries(update.query)), update.noisy)
         return guess
 
     def _guess(self, operator: Structured) -> float:

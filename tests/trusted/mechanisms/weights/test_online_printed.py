@@ -105,8 +105,7 @@ class _Truthful(WeightsSession):  # type: ignore[misc]
     def _measure(self, query: Any, truth: int) -> Any:
         guess = self._measurements
         answer = super()._measure(query, truth)
-        again = PrintedGuess(self.terms, self._points.total)
-        again.learn(self._operator(query), truth)
+        again = PrintedGuess(self.terms, self._points.total).learn(self._operator(query), truth)
         self._measurements = again if len(self._store.updates()) == 1 else guess
         return answer
 
