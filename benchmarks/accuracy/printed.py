@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import partita as pt
+from partita.trusted.mechanisms.tree import Tree
+from partita.trusted.secret import Histogram
 
 BETA = 0.05
 
@@ -70,6 +72,42 @@ def rectangles(trials: int = 50, **options: Any) -> Row:
     )
 
 
+def ranges(trials: int = 200, **options: Any) -> Row:
+    """5,000 ranges of 1,024 values that fall off exponentially, by a tree [SU, Theorem 2.5]."""
+    random = np.random.default_rng(3)
+    values = np.sort(np.minimum(random.exponential(205, 4096).astype(int), 1023))
+    ends = np.sort(random.integers(0, 1024, (5_000, 2)), axis=1)
+    after = np.searchsorted(values, ends[:, 1], side="right")
+    truth = after - np.searchsorted(values, ends[:, 0], side="left")
+    lows, highs = ends[:, 0].astype(np.uint64), ends[:, 1].astype(np.uint64)
+    mechanism = Tree(size=1024, epsilon=1, neighbors="change-one", **options)
+    people = Histogram.from_cells(values.tolist(), size=1024)
+    bound = mechanism.bound(BETA)
+    return _row(
+        f"tree, {options}", trials, bound, lambda: mechanism.release(people).counts(lows, highs) - truth
+    )
+
+
+def projection(variant: str, trials: int = 200) -> Row:
+    """All ranges of 64 values by Algorithm 18; its theorem bounds the root mean square [DR14, Thm 12.8]."""
+    random = np.random.default_rng(3)
+    universe = pt.Universe(["v"], [pt.Integer(0, 63)])
+    mechanism = pt.ProjectedLaplace(
+        queries=pt.ranges("v"),
+        universe=universe,
+        epsilon=1,
+        delta="1e-6",
+        neighbors="change-one",
+        variant=variant,  # type: ignore[arg-type]
+    )
+    (axis,) = universe.axes
+    values = np.minimum(random.exponential(13, 4096).astype(np.int64), 63)
+    points = pt.Points.from_rows((values + axis.before)[:, None], axes=universe.axes)
+    truth = np.asarray(mechanism.truth(points)) / mechanism.operator.granularity
+    bound = mechanism.bound(BETA, rows=4096)
+    return _row(f"projection, {variant}", trials, bound, lambda: mechanism.release(points).values - truth)
+
+
 def _row(what: str, trials: int, bound: float, miss: Any) -> Row:
     start, misses = perf_counter(), [np.abs(miss()) for _ in range(trials)]
     largest = float(np.mean([each.max() for each in misses]))
@@ -80,6 +118,10 @@ def _row(what: str, trials: int, bound: float, miss: Any) -> Row:
 def rows() -> Iterator[Row]:
     for options in ({"pruned": False}, {}, {"threshold": "paper"}, {"cuts": "cells"}):
         yield rectangles(**options)
+    for tree in ({"consistent": False}, {"consistent": False, "branching": 16}, {"consistent": True}):
+        yield ranges(**tree)
+    for kind in ("book", "tight"):
+        yield projection(kind)
     for size, number, delta in ((64, 10_000, "0"), (256, 100_000, "0"), (256, 100_000, "1e-9")):
         for variant in ("printed", "fitted"):
             yield weights(size, number, delta, variant)

@@ -168,6 +168,7 @@ from partita.trusted.mechanisms.numerical import InstanceTruncation as InstanceT
 from partita.trusted.mechanisms.numerical import Normalization as Normalization
 from partita.trusted.mechanisms.numerical import SingleTruncation as SingleTruncation
 from partita.trusted.mechanisms.numerical import decomposed as decomposed
+from partita.trusted.mechanisms.online_weights import OnlineTerms as OnlineTerms
 from partita.trusted.mechanisms.online_weights import WeightsSession as WeightsSession
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles as PaperRectangles
 from partita.trusted.mechanisms.partition import Cutter as Cutter

@@ -40,10 +40,19 @@ BUILT_BY_PARTITA = {
         "SumAnswer",
     ),
     *("Grouping", "Groups", "Quantiles", "RegressionLine", "SqlResult"),
-    *("Terms", "WeightsSession", "Budgets", "Frequencies", "HeavyHitter", "LROracle", "RangeEstimate"),
+    *(
+        "Terms",
+        "OnlineTerms",
+        "WeightsSession",
+        "Budgets",
+        "Frequencies",
+        "HeavyHitter",
+        "LROracle",
+        "RangeEstimate",
+    ),
     *("RectangleEstimate", "Report", "SQAnswer"),
 }
-"""Results, which users get and do not make."""
+"""Results, which users get and do not make, and terms that `OnlineTerms.of` makes."""
 
 
 def constructors() -> Iterator[Any]:

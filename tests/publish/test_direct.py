@@ -95,7 +95,7 @@ def test_what_a_class_releases_is_saved_and_asked(kind: Any, tmp_path: Path) -> 
     assert copy.guarantee == release.guarantee == mechanism.guarantee
     assert not copy.provenance.recorded
     assert "not recorded in any ledger" in copy.report()
-    assert _answers(copy) == _answers(release)
+    assert _answers(copy) == pytest.approx(_answers(release), rel=1e-12)  # to the last bits of a fit
     assert copy.report() == release.report()
 
 

@@ -405,6 +405,10 @@ def _count(release: Release, where: Where, half_space: HalfSpaceText | None) -> 
     return release.count(where, region=None if half_space is None else half_space.region)
 
 
+def _sum(release: Release, column: str, where: Where, half_space: HalfSpaceText | None) -> Any:
+    return release.sum(column, where, region=None if half_space is None else half_space.region)
+
+
 def _difference(release: Release, first: Where, second: Where) -> Any:
     for column, condition in first.items():
         beside = second.get(column)
@@ -445,12 +449,13 @@ _WHERE: Final = Parameter(
     default={},
     example="age between 30 and 39",
 )
+_HALF_SPACE: Final = Parameter("half_space", Type.HALF_SPACE, default=None)
 _NUMBER_OF_BINS: Final = Parameter("bins", Type.BINS, "how many bins", default=None)
 
 COUNT: Final = QuestionKind(
     name="count",
     forms={"count [where {where}]": "count where age between 30 and 39"},
-    parameters=(_WHERE, Parameter("half_space", Type.HALF_SPACE, default=None)),
+    parameters=(_WHERE, _HALF_SPACE),
     ask=_count,
     result=NUMBER,
     title="How many rows there are",
@@ -546,7 +551,11 @@ _ALL: Final = (
         title="How many more rows one question counts",
         help="How many more rows the first conditions count than the second.",
     ),
-    _summary("sum", "sum", "sum of salary where age between 30 and 39", total="total of cost"),
+    replace(
+        _summary("sum", "sum", "sum of salary where age between 30 and 39", total="total of cost"),
+        parameters=(_COLUMN, _WHERE, _HALF_SPACE),
+        ask=_sum,
+    ),
     _summary("mean", "mean", "mean of salary where age between 30 and 39"),
     _summary("variance", "variance", "variance of salary"),
     _summary("std", "standard deviation", "std of salary"),

@@ -762,7 +762,8 @@ class Release:
         needed = {*region.columns, *conditions}
         summed = [view for view in self.sums if view.column == column and needed <= set(view.keys)]
         if not summed:
-            self._find_sums(column, ())  # a column that has no sums at all
+            if self.queries is None:
+                self._find_sums(column, ())  # a column that has no sums at all
             refuse_region(column, [*dict.fromkeys((*region.columns, *conditions))])
         return min(summed, key=lambda view: len(view.keys)).sum_in(region, conditions)
 

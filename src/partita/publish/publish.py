@@ -53,7 +53,7 @@ from partita.publish.views import Together, Views
 from partita.publish.wants import Wants
 from partita.storage import Temporary, check_path
 from partita.trusted.mechanisms.catalogue import AUTO, MechanismOrName
-from partita.trusted.mechanisms.online_weights import OnlineTerms, WeightsSession, open_session
+from partita.trusted.mechanisms.online_weights import OnlineTerms, OnlineVariant, WeightsSession, open_session
 from partita.trusted.sources.base import Source, check_column_names
 from partita.trusted.sources.open import open_source
 from partita.trusted.sources.tally import Tally, tally
@@ -470,6 +470,7 @@ def open_weights(
     threshold: object = None,
     delta: object = 0,
     granularity: int = 1,
+    variant: OnlineVariant = "fitted",
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
@@ -483,6 +484,7 @@ def open_weights(
     `source`, `schema`, `person`, `contributions`, `neighbors` and how files are read are as in `publish`. The
     session answers from a public guess, and measures at most `updates` queries, those whose guess is off by
     more than about `threshold` rows. Weights lie between 0 and 1, in multiples of 1/`granularity`.
+    `variant="printed"` is the algorithm of [DR14], for `neighbors="change-one"` and a threshold of your own.
 
     All of epsilon and delta is debited at the first opening. The file has only what was published; to go on
     later, open it again with the same rows and the same terms.
@@ -506,6 +508,7 @@ def open_weights(
         contributions=bound_by(contributions, person),
         unit=unit_by(person),
         granularity=granularity,
+        variant=variant,
     )
     budget = None if ledger is None else ledger_at(ledger)
     rows = tally(

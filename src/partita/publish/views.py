@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -297,16 +298,15 @@ class ViewRequest(ABC, Generic[Secret]):
     @property
     def bound_of(self) -> str | None:
         """What a theorem bounds before any data; None where there is no such theorem."""
-        return None if self._bounded is None else getattr(self._bounded, "bound_of", "any answer")
+        return getattr(self.choice.mechanism, "bound_of", None)
 
     def bound(self, beta: Fraction, rows: int) -> float | None:
         """With probability 1 - beta nothing that `bound_of` names is off by more; None without a theorem."""
-        return None if self._bounded is None else float(self._bounded.bound(beta, rows=rows))
-
-    @property
-    def _bounded(self) -> BoundBeforeData | None:
-        made: Any = self.choice.mechanism
-        return made if hasattr(made, "bound") else None
+        if self.bound_of is None:
+            return None
+        bounded: BoundBeforeData = self.choice.mechanism
+        reach = float(bounded.bound(beta, rows=rows))
+        return reach if math.isfinite(reach) else None
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """Sentences about what follows from public facts if there are that many rows."""

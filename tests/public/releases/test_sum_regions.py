@@ -15,9 +15,12 @@ from partita.domain.axis import Axis
 from partita.errors import InvalidParameter
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
+from partita.public.grammar import parse_question
+from partita.public.queries.language import value
 from partita.public.release import Release
 from partita.public.sums.level_trees import LevelTreesRelease
 from partita.public.sums.view import SumView, ViewKeyCounts
+from partita.publish.publish import publish
 from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.sums import LevelTrees
 from partita.trusted.secret import Points
@@ -128,6 +131,32 @@ def test_what_cannot_be_answered_says_what_to_publish(make: Any, ask: Any, fix: 
     """Columns by which nothing was summed together, columns without sums, and what is no shape."""
     with pytest.raises(InvalidParameter, match=fix):
         ask(make(_sums(ZeroNoise())))
+
+
+def test_a_sum_over_a_half_space_is_written_like_a_count(make: Any) -> None:
+    """In text, with conditions and in other words, and it survives being written."""
+    release = make(_sums(tape_noise(EndlessTape("text")), epsilon=1))
+    asked = parse_question("total of cost where stay >= 2 and age + 2*stay <= 9")
+
+    found = asked.kind.ask(release, **asked.arguments)
+
+    shape = HalfSpace({"age": 1, "stay": 2}, at_most=9)
+    assert found.value == release.sum("cost", stay=(2, None), region=shape).value
+    assert found.value != release.sum("cost", stay=(2, None)).value
+    assert parse_question(str(asked)) == asked
+    with pytest.raises(InvalidParameter):
+        parse_question("mean of cost where age + 2*stay <= 9")
+
+
+def test_a_release_of_queries_says_which_query_sums_over_a_shape() -> None:
+    """It has no sums by keys, and the weight of the shape times the value is what to publish."""
+    rows = {"age": [1, 2], "stay": [1, 2], "cost": [5, 6]}
+    release = publish(
+        rows, {**KEYS, "cost": COST}, epsilon=1, queries=value("cost"), mechanism="normalization"
+    )
+
+    with pytest.raises(InvalidParameter, match=r"queries=weights\(\('age', 'stay'\), .*\* value\('cost'\)"):
+        release.sum("cost", region=TRIANGLE)
 
 
 def test_a_key_may_be_called_region(make: Any) -> None:

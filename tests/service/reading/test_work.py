@@ -64,6 +64,27 @@ def asking(crowd: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     client.close()
 
 
+def test_sums_over_half_spaces_are_answered_and_are_work(tmp_path: Path) -> None:
+    """They are asked for like counts, of a release that has sums and no counts of its keys, too."""
+    rows = np.arange(2_000)
+    visits = {"age": rows * 7 % 100, "stay": rows * 13 % 20, "cost": rows * 37 % 1024}
+    schema = {"age": pt.Integer(0, 99), "stay": pt.Integer(0, 19), "cost": pt.Integer(0, 1023)}
+    release = pt.publish(visits, schema, epsilon=4, by=["age", "stay"], sums=["cost"])
+    release.save(tmp_path / "visits.release.parquet")
+    text = "sum of cost where age + 2*stay <= 60"
+    client = Client(served(tmp_path, limits=LIMITS))
+    shape = pt.HalfSpace({"age": 1, "stay": 2}, at_most=60)
+
+    shown = client.get("/releases/visits/sum", column="cost", where="age + 2*stay <= 60")
+    client.close()
+
+    assert shown.status_code == 200
+    assert shown.json()["value"] == release.sum("cost", region=shape).value
+    estimate = WorkEstimate(ReleaseSizes(release))
+    plain = parse_question("sum of cost where age <= 60")
+    assert estimate.of(parse_question(text)) > estimate.of(plain) > 0
+
+
 def members(*values: int) -> OneOf:
     return OneOf(tuple(map(str, values)))
 

@@ -90,7 +90,8 @@ def refuse_region(column: str, columns: Sequence[str]) -> NoReturn:
     """Say what to publish for the sum of a column over a shape of some columns."""
     by = ", ".join(map(repr, columns))
     rule = f"must be about columns by which {column!r} was summed together"
-    fix = f"publish with by=[{by}], sums=[{column!r}]"
+    weight = f"weights(({by}), lambda ...: ..., bound=1)"
+    fix = f"publish with by=[{by}], sums=[{column!r}], or with queries={weight} * value({column!r})"
     raise InvalidParameter("region", rule, given=by, fix=fix)
 
 

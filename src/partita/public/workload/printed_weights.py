@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.arrays import Floats
-from partita.guarantee import CHANGE_ONE, Guarantee
+from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import Json, Parts, PartsReader
 from partita.public.base import damaged
@@ -124,7 +124,7 @@ class PrintedMeasurements(Measurements):
         """The rounds that were written; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
         reader.expect(facts=PRINTED_FACTS, series=("indices", "noisy"))
-        if guarantee is not None and (guarantee.neighbors, guarantee.unit) != (CHANGE_ONE, "row"):
+        if guarantee is not None and not guarantee.same_rows:
             raise damaged("rows", "must be public between the neighbours of the guarantee")
         indices = reader.row("indices", np.int64)
         if not 1 <= indices.size <= MOST_ROUNDS_ASKED:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
@@ -125,6 +125,8 @@ class WorkEstimate:
         result, wheres = question.kind.result, question.having(Type.CONDITIONS) or [{}]
         columns = question.having(Type.COLUMN)
         for shape in question.having(Type.HALF_SPACE):
+            if shape is not None and isinstance(result, Summary):
+                return self._summary(columns[0], wheres[0], shape.weights)
             if shape is not None:
                 return self._region(shape.weights, wheres[0])
         if isinstance(result, GroupedResult):
@@ -243,10 +245,13 @@ class WorkEstimate:
         view = self._view(columns, where)
         return self._boxes(view, where) * (_REGION + self.facts.numbers(view) // _REGION_NUMBERS)
 
-    def _summary(self, column: str, where: Where) -> int:
-        view = find_sum_view(self.facts.release, column, where, unless="")
+    def _summary(self, column: str, where: Where, shape: Collection[str] = ()) -> int:
+        """The work of one number about a summed column, in a half-space over some columns if any."""
+        view = find_sum_view(self.facts.release, column, {*where, *shape}, unless="")
         boxes = self._number({key: view.declared[key] for key in view.keys}, where)
         numbers = self.facts.numbers(view.view if isinstance(view, TableSumView) else view)
+        if shape:
+            return _SUM * boxes * (_REGION + numbers // _REGION_NUMBERS)
         return _SUM * (_ANSWER + _ANSWER_TERM * boxes + numbers // _ANSWER_NUMBERS)
 
     def _view(self, columns: Iterable[str], where: Where) -> AnyView:

@@ -150,14 +150,19 @@ def check_points_fit(points: object, axes: tuple[Axis, ...], contributions: int)
 class BoundBeforeData(Protocol):
     """What a mechanism has beside `release` if a theorem bounds its error before any data are seen.
 
-    A mechanism without such a theorem has no `bound`, and a plan says so. `bound_of` says what is bounded,
-    and which data the theorem is about if not all.
+    `bound_of` says what is bounded, and which data the theorem is about if not all. A mechanism without such
+    a theorem has none of both, or a `bound_of` that is None with these options; then a plan says so.
     """
 
-    bound_of: ClassVar[str]
+    @property
+    def bound_of(self) -> str | None:
+        """What is bounded; a constant of the class, unless options decide whether there is a theorem."""
 
     def bound(self, beta: object = ..., *, rows: int | None = ...) -> float:
-        """With probability 1 - beta nothing that `bound_of` names is off by more, over at most `rows`."""
+        """With probability 1 - beta nothing that `bound_of` names is off by more, over at most `rows`.
+
+        Infinity where the theorem says nothing about so many rows.
+        """
 
 
 def check_rows(rows: object) -> int:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, final, get_args
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from partita.guarantee import (
     zcdp_budget,
 )
 from partita.ledger.ledger import Ledger
-from partita.numbers import freeze, integer, rational
+from partita.numbers import check_choice, check_probability, freeze, integer, rational
 from partita.public.bounds import largest_reach
 from partita.public.queries.language import read_queries, total
 from partita.public.queries.operator import Structured
@@ -43,7 +43,7 @@ from partita.public.workload.release import Change, NoisyUnits
 from partita.public.workload.weights import Margin, Measurements, Scales
 from partita.storage import Closing, SqliteFormat, SqliteWriter
 from partita.trusted.durable.stream import Writer
-from partita.trusted.mechanisms.base import check_points_fit, check_scale
+from partita.trusted.mechanisms.base import check_points_fit, check_rows, check_scale
 from partita.trusted.mechanisms.weights import choose_margins
 from partita.trusted.noise.kernel import token
 from partita.trusted.noise.system import SYSTEM, Noise
@@ -274,6 +274,10 @@ _WARM: Final = Fraction(3, 10)  # share of sums along axes: a better first guess
 _RARELY: Final = 4  # the default threshold in noise scales: fewer false alarms for larger errors
 _MOST_CELLS: Final = 2**27  # a gigabyte for each array of floats
 _FINEST: Final = 2**30
+_COMPARED: Final = Fraction(8, 9)  # share of comparisons as printed [DR14, Algorithm 3]; the rest measures
+
+OnlineVariant: TypeAlias = Literal["fitted", "printed"]
+"""All measurements fitted together, after sums along the axes; or the steps of the printed algorithm."""
 
 
 @final
@@ -284,6 +288,10 @@ class OnlineTerms:
     A run compares the answers of the guess with the truth, with noise, until one is off by more than about
     the `threshold`, in rows; that one is measured, and the run ends. Weights are multiples of one over
     the granularity, from 0 to 1.
+
+    `variant="printed"` is private multiplicative weights by the numeric sparse vector technique as printed
+    [DR14, sections 3.6 and 4.2], with delta 0: no first guess is measured, runs share all of epsilon, eight
+    ninths of it for comparisons, and each takes one step. It is for rows that change, so that n is public.
     """
 
     universe: Universe
@@ -291,6 +299,7 @@ class OnlineTerms:
     updates: int
     threshold: Fraction
     granularity: int
+    variant: OnlineVariant = "fitted"
 
     @staticmethod
     def of(
@@ -304,8 +313,12 @@ class OnlineTerms:
         contributions: int = 1,
         unit: Unit | None = None,
         granularity: int = 1,
+        variant: OnlineVariant = "fitted",
     ) -> OnlineTerms:
-        """The terms as users write them; the default threshold is one that noise alone passes rarely."""
+        """The terms as users write them; the default threshold is one that noise alone passes rarely.
+
+        The printed variant has none: `least_threshold` is that of its theorem for a public number of rows.
+        """
         guarantee = Guarantee(
             epsilon=positive_epsilon(epsilon),
             delta=delta,
@@ -319,9 +332,15 @@ class OnlineTerms:
             updates=integer(updates, "updates", low=1, high=MOST_UPDATES),
             threshold=Fraction(0) if threshold is None else rational(threshold, "threshold"),
             granularity=integer(granularity, "granularity", low=1, high=_FINEST),
+            variant=check_choice(variant, "variant", get_args(OnlineVariant)),
         )
         terms._check()
         if threshold is None:
+            rule, fix = (
+                "must be given for variant='printed'",
+                "pass one of at least least_threshold(...)",
+            )
+            errors.check(not terms.printed, "threshold", rule, given=threshold, fix=fix)
             freeze(terms, threshold=_RARELY * terms.query_scale / terms.granularity)
         return terms
 
@@ -341,6 +360,11 @@ class OnlineTerms:
         return self._rates[2]
 
     @property
+    def printed(self) -> bool:
+        """Whether the session follows the printed algorithm."""
+        return self.variant == "printed"
+
+    @property
     def threshold_scale(self) -> Fraction:
         """The noise of the threshold: half of a run's comparisons are paid to it."""
         return 2 * self.sensitivity / self.run_rate
@@ -358,13 +382,47 @@ class OnlineTerms:
     @cached_property
     def scales(self) -> Scales:
         """The noise of the first guess and of measurements."""
-        total, marginal, run = self._rates
+        total, marginal, _, measurement = self._rates
         return Scales(
-            total=self.change.of_total / total,
-            marginal=self.change.of_cells / marginal,
+            total=self.change.of_total / total if total else Fraction(0),
+            marginal=self.change.of_cells / marginal if marginal else Fraction(0),
             selection=self.query_scale,
-            answer=self.sensitivity / run,
+            answer=self.sensitivity / measurement,
         )
+
+    @property
+    def alpha(self) -> float:
+        """The printed error per row for c updates: c = 4 ln |X| / alpha^2; steps are alpha / 2."""
+        return math.sqrt(4 * math.log(max(2, self.universe.size)) / self.updates)
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None, queries: int | None = None) -> float:
+        """With probability 1 - beta all of so many queries are answered, and none is off by more.
+
+        For the printed variant, before the data: its theorem as a number, with exact tails. Infinity where
+        the threshold is below `least_threshold`; docs/proofs/online_weights.md, "The printed variant".
+        """
+        hard, below, answer = self._reaches(beta, rows, queries)
+        if self.threshold_units <= max(hard, answer) + below:
+            return math.inf
+        return float(max(self.threshold_units + below, answer)) / self.granularity
+
+    def least_threshold(
+        self, beta: object = "0.05", *, rows: int | None = None, queries: int | None = None
+    ) -> int:
+        """The least threshold in rows with a `bound` for these numbers."""
+        hard, below, answer = self._reaches(beta, rows, queries)
+        return math.floor((max(hard, answer) + below) / self.granularity) + 1
+
+    def _reaches(self, beta: object, rows: object, queries: object) -> tuple[int, int, int]:
+        """In units: what makes a query hard, how far a comparison may be off, and a measurement."""
+        rule, fix = "must be 'printed' to have a bound before the data", "ask an answer for its worst(beta)"
+        errors.check(self.printed, "variant", rule, given=self.variant, fix=fix)
+        share, number = float(check_probability(beta)) / 3, check_rows(rows)
+        asked = integer(queries, "queries", low=1)
+        noise = largest_reach(self.threshold_scale, self.updates, share)
+        noise += largest_reach(self.query_scale, asked, share)
+        hard = math.ceil(self.alpha * number * self.granularity)
+        return hard, math.ceil(noise) + 1, math.ceil(largest_reach(self.scales.answer, self.updates, share))
 
     @property
     def axes(self) -> list[int]:
@@ -392,19 +450,23 @@ class OnlineTerms:
             "threshold": str(self.threshold),
             "granularity": self.granularity,
         }
+        public |= {"variant": self.variant} if self.printed else {}  # files of earlier versions have none
         return json.dumps(public, sort_keys=True)
 
     @cached_property
-    def _rates(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The epsilon of the total, of each axis, and of half a run."""
+    def _rates(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """The epsilon of the total, of each axis, of a run's comparisons, and of its measurement."""
         axes = max(1, len(self.axes))
+        if self.printed:
+            run = self.guarantee.epsilon / self.updates
+            return Fraction(0), Fraction(0), run * _COMPARED, run * (1 - _COMPARED)
         if not self.guarantee.delta:
             epsilon = self.guarantee.epsilon
             left = epsilon * (1 - _TOTAL - _WARM) / (2 * self.updates)
-            return epsilon * _TOTAL, epsilon * _WARM / axes, left
+            return epsilon * _TOTAL, epsilon * _WARM / axes, left, left
         rho = zcdp_budget(self.guarantee.epsilon, self.guarantee.delta)
         left = measurement_rate(rho * (1 - _TOTAL - _WARM), 2 * self.updates)
-        return measurement_rate(rho * _TOTAL), measurement_rate(rho * _WARM, axes), left
+        return measurement_rate(rho * _TOTAL), measurement_rate(rho * _WARM, axes), left, left
 
     def _check(self) -> None:
         space: object = self.universe
@@ -413,9 +475,20 @@ class OnlineTerms:
             raise errors.InvalidParameter("universe", rule, given=space, fix="choose coarser domains")
         fix = "leave it out"
         errors.check(self.threshold >= 0, "threshold", "must not be negative", given=self.threshold, fix=fix)
+        if self.printed:
+            self._check_printed()
         scales = self.scales
         for scale in (scales.total, scales.marginal, scales.answer, self.threshold_scale, self.query_scale):
-            check_scale(scale, self.guarantee.epsilon)
+            if scale:
+                check_scale(scale, self.guarantee.epsilon)
+
+    def _check_printed(self) -> None:
+        """The number of rows is public, and the pure version is the one that is printed here."""
+        rule = "must be 'fitted' unless the number of rows is public, as in the printed algorithm"
+        fix = 'pass neighbors="change-one", for rows and not for persons'
+        errors.check(self.guarantee.same_rows, "variant", rule, given=self.variant, fix=fix)
+        rule, delta = "must be 0 for variant='printed'", self.guarantee.delta
+        errors.check(delta == 0, "delta", rule, given=delta, fix="leave it out, or use variant='fitted'")
 
 
 @final
@@ -441,11 +514,38 @@ class AboveThreshold:
 
 
 @final
+class PrintedGuess:
+    """The mass of each cell by the printed rule: even at first, one multiplicative step for each measurement.
+
+    A measured query whose noisy answer is below the guess lowers the cells that it counts by a factor of
+    e^(alpha weight / 2), any other raises them so; the mass stays the public number of rows.
+    """
+
+    def __init__(self, terms: OnlineTerms, rows: int, exponent: Any = None) -> None:
+        self._terms, self._rows = terms, rows
+        self._exponent = np.zeros(terms.universe.shape) if exponent is None else exponent
+
+    @cached_property
+    def x(self) -> Any:
+        """The mass of each cell, in rows."""
+        weights = np.exp(self._exponent - self._exponent.max())
+        return weights * (self._rows / weights.sum())
+
+    def learn(self, operator: Structured, noisy: int) -> PrintedGuess:
+        """The guess after one step for a measured query, in the session's units."""
+        below = noisy < float(operator.answers(self.x)[0])
+        step = -self._terms.alpha / 2 if below else self._terms.alpha / 2
+        weights = np.asarray(operator.row(0, self._exponent)) / self._terms.granularity
+        return PrintedGuess(self._terms, self._rows, self._exponent + step * weights)
+
+
+@final
 class WeightsSession(Closing):
     """Answers linear queries one at a time from a public guess, and measures those that it gets wrong.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP, for all answers of all openings together.       [HR10]
-    Error:     an answer is measured, or off by at most the threshold and noise: `Answer.worst` says so.
+    Error:     an answer is measured, or off by at most the threshold and noise: `Answer.worst` says so; as
+               printed, `terms.bound(beta, rows=, queries=)` holds for all answers, before the data.
     Proof:     docs/proofs/online_weights.md (charged before answering, a fresh run after every opening)
 
     The file has what was published and how many runs were begun, and no data: rows stay with the caller.
@@ -459,9 +559,11 @@ class WeightsSession(Closing):
         self._store, self._account, self._points = store, account, points
         self._noise, self._process, self._lock = noise, os.getpid(), Lock()
         self._run: AboveThreshold | None = None
-        if store.acts == 0:
+        if store.acts == 0 and terms.printed:
+            self._begin_as_printed()
+        elif store.acts == 0:
             self._begin()
-        self._measurements = self._load()
+        self._measurements: Measurements | PrintedGuess = self._load()
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -521,7 +623,10 @@ class WeightsSession(Closing):
         self._run = None
         noisy = int(self._noise.add(truth, self.terms.scales.answer))
         self._store.record(self._store.acts, Update(query.to_json(), noisy))
-        self._measurements = self._load()
+        if isinstance(self._measurements, PrintedGuess):
+            self._measurements = self._measurements.learn(self._operator(query), noisy)
+        else:
+            self._measurements = self._load()
         units = NoisyUnits(np.array([noisy], object), self.terms.granularity, self.terms.scales.answer)
         return units.answer(0, least=0.0)
 
@@ -538,6 +643,11 @@ class WeightsSession(Closing):
 
         return Answer(guess, spread, lambda beta: (guess - reach(beta), guess + reach(beta)))
 
+    def _begin_as_printed(self) -> None:
+        """Store the number of rows, which is public: there is nothing to measure."""
+        self._account.act()
+        self._store.begin(FirstGuess(total=self._points.total, axes=[], bins=[], marginals=[]))
+
     def _begin(self) -> None:
         """Measure the total and sums along the axes, once; counted before it is drawn."""
         self._account.act()
@@ -551,7 +661,7 @@ class WeightsSession(Closing):
         axes, bins = [margin.axis for margin in margins], [margin.bins for margin in margins]
         self._store.begin(FirstGuess(total=total, axes=axes, bins=bins, marginals=marginals))
 
-    def _load(self) -> Measurements:
+    def _load(self) -> Measurements | PrintedGuess:
         """All measurements; the first query is the total, which no run has measured."""
         first, updates = self._store.first_guess, self._store.updates()
         if first is None:
@@ -561,6 +671,8 @@ class WeightsSession(Closing):
             )
         shape = self.terms.universe.shape
         try:
+            if self.terms.printed:
+                return self._steps(first, updates)
             queries = [total(), *(read_queries(update.query) for update in updates)]
             return Measurements(
                 operator=Stack([self._operator(query) for query in queries]),
@@ -576,6 +688,15 @@ class WeightsSession(Closing):
         except (errors.InvalidParameter, errors.InvalidRelease):
             fix = "check the path"
             raise errors.InvalidState("updates", "must be of this session's universe", fix=fix) from None
+
+    def _steps(self, first: FirstGuess, updates: list[Update]) -> PrintedGuess:
+        """The printed guess after all measurements; a file of other rows than the data is `InvalidState`."""
+        if first.total != self._points.total or first.axes or first.bins or first.marginals:
+            raise errors.InvalidState("begun", "must be of so many rows", fix="open it with the same rows")
+        guess = PrintedGuess(self.terms, first.total)
+        for update in updates:
+            guess = guess.learn(self._operator(read_queries(update.query)), update.noisy)
+        return guess
 
     def _guess(self, operator: Structured) -> float:
         return float(operator.answers(self._measurements.x)[0]) / self.terms.granularity

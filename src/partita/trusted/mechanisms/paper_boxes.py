@@ -35,7 +35,7 @@ from partita.public.boxes.tree_of_trees import (
     nodes_over_one_point,
     spread,
 )
-from partita.trusted.mechanisms.base import PartNoise, check_scale
+from partita.trusted.mechanisms.base import PartNoise, check_rows, check_scale
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.noise.hazard import floor_log
@@ -151,28 +151,32 @@ class PaperRectangles(BoxMechanism):
         """About how many integers the release holds: an edge for each segment, three for each kept node."""
         return self._guess(rows).numbers
 
-    def bound(self, beta: float, *, rows: int) -> float:
-        """With probability 1 - beta no box misses the truth by more, for `rows` rows at different positions
-        along every axis: Theorem 3.3 as a number, or Remark 3.4 where the tree is pruned.
+    @property
+    def bound_of(self) -> str:
+        """Theorem 3.3 is about sets on every axis; without cuts, rows may lie anywhere."""
+        return "any box" if self.cuts == "cells" else "any box, if no two rows share a position along an axis"
 
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
+        """With probability 1 - beta no box misses the truth by more, for at most `rows` rows at different
+        positions along every axis: Theorem 3.3 as a number, or Remark 3.4 where the tree is pruned.
+
+        Half of beta is for the cuts, if any. Without pruning it is infinite where nodes may not fit.
         A position along an axis that m rows share adds m - 1 for each end of a box that cuts its segment.
         """
-        chance, number = float(check_probability(beta)), integer(rows, "rows", low=0)
+        number, chance = check_rows(rows), check_probability(beta)
         segments, outside = [axis.width for axis in self.axes], 0
         if self.cuts == "private":
-            cut_fails = float(self.beta) / 2
-            rule = "must exceed half of the mechanism's own beta, by which the cuts may fail"
-            check(chance > cut_fails, "beta", rule, given=beta, fix="make the mechanism with a smaller beta")
-            chance -= cut_fails
-            both = list(zip(self.axes, self.partitions, strict=True))
-            segments = [axis.before + min(cut.size, number + 1) + axis.after for axis, cut in both]
-            outside = sum(2 * cut.weight_bound(number) for _, cut in both)
-        if not self.pruned:
-            nodes = max(count_nodes_by_stage([SegmentTree(size) for size in segments]))
-            rule = f"must be such that {MOST_NODES} nodes are enough, since the tree is not pruned"
-            check(nodes <= MOST_NODES, "rows", rule, given=f"{number}, up to {nodes} nodes", fix="prune it")
-        noise = tree_bounds(segments, self.scale(segments), self.floor(segments), chance)
-        return max(noise.above + outside, min(noise.below, float(number)) if self.pruned else noise.below)
+            chance, share = chance / 2, chance / (4 * len(self.axes))
+            most = [cut.most_segments(number, share) for cut in self.partitions]
+            segments = [each + axis.before + axis.after for each, axis in zip(most, self.axes, strict=True)]
+            cuts = zip(self.partitions, most, strict=True)
+            outside = sum(2 * cut.heaviest(each, share) for cut, each in cuts)
+        fits = max(count_nodes_by_stage([SegmentTree(size) for size in segments])) <= MOST_NODES
+        if not (self.pruned or fits):
+            return math.inf
+        noise = tree_bounds(segments, self.scale(segments), self.floor(segments), float(chance))
+        below = noise.below if fits else math.inf
+        return max(noise.above + outside, min(below, float(number)) if self.pruned else below)
 
     def release(self, points: PointCounts, *, noise: Noise = SYSTEM) -> PaperRectanglesRelease:
         """Cut every axis, then count the products of segments in a tree of trees, pruned as it grows."""

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partita.errors import check
-from partita.guarantee import CHANGE_ONE
-from partita.numbers import Exact, check_choice, check_probability, freeze, frozen, integer, parameter
+from partita.numbers import Exact, check_choice, check_probability, freeze, frozen, parameter
 from partita.public.base import noisy_integers
 from partita.public.queries.operator import Operator
 from partita.public.workload.printed_weights import (
@@ -37,7 +36,7 @@ from partita.public.workload.weights import (
     choose_grain,
     count_grains,
 )
-from partita.trusted.mechanisms.base import check_scale
+from partita.trusted.mechanisms.base import check_rows, check_scale
 from partita.trusted.mechanisms.workload import WorkloadMechanism
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
@@ -247,10 +246,9 @@ class MultiplicativeWeights(WorkloadMechanism):
         fix = 'choose coarser domains or fewer columns, or use "linear" or "composition"'
         check(self.universe.size <= _MOST_CELLS, "universe", rule, given=self.universe.size, fix=fix)
         if self.variant == "printed":
-            public = (self.neighbors, self.unit, self.contributions) == (CHANGE_ONE, "row", 1)
             rule = "must be 'fitted' unless the number of rows is public, as in the paper"
             fix = 'pass neighbors="change-one", for rows and not for persons'
-            check(public, "variant", rule, given=self.variant, fix=fix)
+            check(self.same_rows, "variant", rule, given=self.variant, fix=fix)
         for rounds in (1, self.budget.rounds or (MOST_ROUNDS if self.budget.counted else MOST_ROUNDS_ASKED)):
             scales = noise_scales(self.budget.rates(rounds, self._axes), self.change, self.operator)
             check_scales(scales, self.epsilon)
@@ -296,14 +294,19 @@ class MultiplicativeWeights(WorkloadMechanism):
         )
         return WeightsRelease(weighed=weighed, **self._release_facts(session))
 
-    def bound(self, beta: float, *, rows: int) -> float:
+    @property
+    def bound_of(self) -> str | None:
+        """What the theorem bounds; it is about the printed steps alone."""
+        return "any answer" if self.variant == "printed" else None
+
+    def bound(self, beta: object = "0.05", *, rows: int | None = None) -> float:
         """With probability 1 - beta no answer of the printed variant misses by more, for so many rows.
 
         Before the data: 2 n sqrt(ln |X| / T) and the noise of T rounds, as in the theorem.
         """
         rule, fix = "must be 'printed' to have a bound before the data", "use error(beta) of the release"
         check(self.variant == "printed", "variant", rule, given=self.variant, fix=fix)
-        number = integer(rows, "rows", low=0)
+        number = check_rows(rows)
         return self._bound(float(check_probability(beta)), number, self._rounds(number))
 
     def _bound(self, beta: float, rows: int, rounds: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from math import ceil, log
+from math import ceil, inf, log
 from typing import Any
 
 import numpy as np
@@ -241,10 +241,15 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         PaperRectangles(axes=(Axis(size=2**32),), epsilon=1, cuts="cells")
     with pytest.raises(InvalidParameter, match=r"axes.*at most 3000000 nodes"):
         PaperRectangles(axes=(Axis(size=2**12),) * 2, epsilon=1, cuts="cells", pruned=False)
-    with pytest.raises(InvalidParameter, match=r"rows.*3000000 nodes"):
-        PaperRectangles(axes=(Axis(size=2**32),) * 2, epsilon=1, pruned=False).bound(0.1, rows=10**6)
-    with pytest.raises(InvalidParameter, match="beta"):
-        PaperRectangles(axes=SMALL, epsilon=1).bound(0.02, rows=10)
+
+
+def test_bounds_say_what_does_not_fit() -> None:
+    """Where nodes may not fit, there is none without pruning, and with it any row may be missed."""
+    axes, rows = (Axis(size=2**32),) * 2, 10**8
+
+    assert PaperRectangles(axes=axes, epsilon=1, pruned=False).bound(0.1, rows=rows) == inf
+    assert PaperRectangles(axes=axes, epsilon=1).bound(0.1, rows=rows) >= rows
+    assert PaperRectangles(axes=axes, epsilon=1, pruned=False).bound(0.1, rows=100) < inf
 
 
 def test_bounds_before_the_data_are_ordered() -> None:
