@@ -115,7 +115,10 @@ def written(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "month": [f"m{place % 12}" for place in range(900)],
         "age": [place % 60 for place in range(900)],
     }
-    schema = {"month": pt.Category([f"m{place}" for place in range(12)]), "age": pt.Integer(0, 59)}
+    schema: dict[str, pt.Domain] = {
+        "month": pt.Category([f"m{place}" for place in range(12)]),
+        "age": pt.Integer(0, 59),
+    }
     pt.publish(months, schema, epsilon=4, views=[("month", "age")]).save(
         releases / f"{ONE_AT_A_TIME}.release.parquet"
     )
