@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.table_releases import table_release
+import partita as pt
 
 from .conftest import Run
 
 
 @pytest.fixture
 def releases(folder: Path) -> Path:
-    """A folder with one release of a table."""
+    """A folder with one release of one column."""
     (folder / "releases").mkdir()
-    table_release().save(folder / "releases" / "table.release.parquet")
+    ages = {"age": [place % 90 for place in range(900)]}
+    release = pt.publish(ages, {"age": pt.Integer(0, 120)}, epsilon=1)
+    release.save(folder / "releases" / "table.release.parquet")
     return folder / "releases"
 
 
