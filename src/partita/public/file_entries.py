@@ -465,7 +465,7 @@ def lacks_specials(view: Entry) -> bool:
     """Whether entries are those of a column whose special cells were not counted."""
     if form_of(view) is not FORMS[View]:
         return False
-    return not entries(entries(view["specials"])["counts"])
+    return entries(view["specials"]).get("counts") == {}
 
 
 def describe_view(view: Published) -> dict[str, Json]:

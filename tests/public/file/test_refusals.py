@@ -59,6 +59,8 @@ VIEW = ("views", 0)
         (("version",), 6, "of 6 if it states options or a column has no special cells"),
         (("provenance", "options"), {"branching": "16"}, "must be of version"),
         ((*VIEW, "specials", "counts"), {}, "must be of version"),
+        ((*VIEW, "specials"), {"scale": "1"}, "exactly the entries counts, scale"),
+        ((*VIEW, "specials", "counts"), [], "mapping"),
         (("version",), 3, "of 3 if one has sums or answers"),
         (("version",), 2, "else of 2 if one has several columns, else of 1"),
         (("version",), "1", "needs a newer Partita"),
