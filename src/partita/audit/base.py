@@ -287,6 +287,10 @@ class WatchingNoise(RecordingNoise):
         self._watch(x, scale)
         return super().add(x, scale, parts=parts)
 
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        self._watch(x, variance)
+        return super().add_gaussian(x, variance)
+
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         self._watch(scores, scale)
         return super().exponential(scores, scale)

@@ -193,6 +193,9 @@ class _CoupledNoise:
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         return self._noise.add(x, scale, parts=parts)
 
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        return self._noise.add_gaussian(x, variance)
+
     def draw(self, law: Law, scale: Fraction) -> int:
         return self._choices.threshold(law, scale)
 

@@ -19,6 +19,7 @@ from partita.testing.laws import Loss as Loss
 from partita.testing.laws import OutputLaw as OutputLaw
 from partita.testing.laws import RationalNoise as RationalNoise
 from partita.testing.laws import coupled as coupled
+from partita.testing.laws import coupled_rho as coupled_rho
 from partita.testing.laws import law as law
 from partita.testing.laws import privacy_loss as privacy_loss
 from partita.testing.replay import ReplayBroken as ReplayBroken

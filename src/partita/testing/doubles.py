@@ -39,6 +39,9 @@ class ZeroNoise:
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         return np.asarray(x).copy()
 
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        return np.asarray(x).copy()
+
     def draw(self, law: Law, scale: Fraction) -> int:
         return 0
 
@@ -87,14 +90,19 @@ class ForbiddenNoise:
 
 @dataclass
 class RecordingNoise:
-    """Passes every call on to another noise and remembers the scales asked for."""
+    """Passes every call on to another noise and remembers the scales, and Gaussian variances, asked for."""
 
     noise: Noise
     scales: list[Fraction] = field(default_factory=list)
+    variances: list[Fraction] = field(default_factory=list)
     secure: ClassVar[bool] = False
 
     def session(self) -> RecordingNoise:
-        return RecordingNoise(self.noise.session(), self.scales)
+        return RecordingNoise(self.noise.session(), self.scales, self.variances)
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        self.variances.append(variance)
+        return self.noise.add_gaussian(x, variance)
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         self.scales.append(scale)

@@ -6,7 +6,8 @@ All additive noise goes through `noise.add(x, scale)`. A mechanism runs on one d
 noisy values are recorded; then it runs on a neighbour with exactly the noise that reproduces the
 same noisy values. If both runs ask for the same shapes and scales and publish the same output,
 the noises differ by x - x' at each look, and the loss on this outcome is at most the sum of
-|x - x'| / scale. Over all outcomes that is the mechanism's epsilon.
+|x - x'| / scale. Over all outcomes that is the mechanism's epsilon. Gaussian noise bounds no loss, but
+rho: (x - x')^2 / (2 variance) for each look, and half the square of |x - x'| / scale for Laplace noise.
 """
 
 from __future__ import annotations
@@ -40,29 +41,50 @@ def coupled(run: Callable[[Any, Noise], object], data: object, neighbor: object,
     `run(data, noise)` returns the public output, comparable with ==. Raises `CouplingBroken` where
     no bound follows.
     """
+    second = _replayed(run, data, neighbor, noise)
+    if second.unbounded:
+        raise CouplingBroken("Gaussian noise hides a difference: it bounds rho and no loss; see coupled_rho")
+    return second.loss
+
+
+def coupled_rho(
+    run: Callable[[Any, Noise], object], data: object, neighbor: object, noise: Noise
+) -> Fraction:
+    """The rho of zCDP that the coupling accounts for, over all looks [BS16, Prop 1.4; CKS20, Thm 14].
+
+    (x - x')^2 / (2 variance) of a Gaussian noise, (|x - x'| / scale)^2 / 2 of a Laplace noise, added up.
+    """
+    return _replayed(run, data, neighbor, noise).rho
+
+
+def _replayed(run: Callable[[Any, Noise], object], data: object, neighbor: object, noise: Noise) -> _Replayer:
     first = _Recorder(noise)
     output = run(data, first)
     second = _Replayer(first.looks)
     if run(neighbor, second) != output or second.looks:
         raise CouplingBroken("the outputs or the numbers of looks differ: something unpaid reached them")
-    return second.loss
+    return second
 
 
 @dataclass(frozen=True)
 class _Look:
-    """One call of add: what was secret, at which scale, and what came out."""
+    """One call of add: what was secret, at which scales or Gaussian variances, and what came out."""
 
     secret: Any
     scales: list[Fraction]
     noisy: Any
+    gaussian: bool = False
 
 
 class _AdditiveOnly:
-    """A noise of which only `add` may be used."""
+    """A noise of which only `add` and `add_gaussian` may be used."""
 
     secure = False
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
+        raise NotImplementedError
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
         raise NotImplementedError
 
     def session(self) -> Any:
@@ -82,24 +104,46 @@ class _Recorder(_AdditiveOnly):
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         noisy = self.noise.add(x, scale, parts=parts)
-        self.looks.append(_Look(np.array(x, dtype=object), _scales(x, scale, parts), noisy))
-        return np.copy(noisy) if isinstance(noisy, np.ndarray) else noisy
+        return self._record(_Look(np.array(x, dtype=object), _scales(x, scale, parts), noisy))
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        noisy = self.noise.add_gaussian(x, variance)
+        return self._record(_Look(np.array(x, dtype=object), _scales(x, variance, None), noisy, True))
+
+    def _record(self, look: _Look) -> Any:
+        self.looks.append(look)
+        return np.copy(look.noisy) if isinstance(look.noisy, np.ndarray) else look.noisy
 
 
 @dataclass
 class _Replayer(_AdditiveOnly):
     looks: list[_Look]
     loss: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    unbounded: bool = False
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
+        look, apart = self._next(x, _scales(x, scale, parts), gaussian=False)
+        losses = [gap / s for gap, s in zip(apart, look.scales, strict=True)]
+        self.loss += sum(losses, Fraction(0))
+        self.rho += sum((loss**2 / 2 for loss in losses), Fraction(0))
+        return np.copy(look.noisy) if isinstance(look.noisy, np.ndarray) else look.noisy
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        look, apart = self._next(x, _scales(x, variance, None), gaussian=True)
+        self.rho += sum((gap**2 / (2 * v) for gap, v in zip(apart, look.scales, strict=True)), Fraction(0))
+        self.unbounded = self.unbounded or any(apart)
+        return np.copy(look.noisy) if isinstance(look.noisy, np.ndarray) else look.noisy
+
+    def _next(self, x: ArrayLike, scales: list[Fraction], *, gaussian: bool) -> tuple[_Look, list[int]]:
+        """The same look of the first run, and by how much each secret differs."""
         look = self.looks.pop(0) if self.looks else None
         secret = np.array(x, dtype=object)
-        scales = _scales(x, scale, parts)
-        if look is None or look.secret.shape != secret.shape or look.scales != scales:
+        if look is None or look.gaussian != gaussian:
+            raise CouplingBroken("the kinds or numbers of draws depend on the data")
+        if look.secret.shape != secret.shape or look.scales != scales:
             raise CouplingBroken("shapes or scales depend on the data")
-        apart = (abs(int(a) - int(b)) for a, b in zip(look.secret.flat, secret.flat, strict=True))
-        self.loss += sum((gap / s for gap, s in zip(apart, scales, strict=True)), Fraction(0))
-        return np.copy(look.noisy) if isinstance(look.noisy, np.ndarray) else look.noisy
+        return look, [abs(int(a) - int(b)) for a, b in zip(look.secret.flat, secret.flat, strict=True)]
 
 
 def _scales(x: ArrayLike, scale: Fraction, parts: ArrayLike | None) -> list[Fraction]:
@@ -424,6 +468,9 @@ class RationalNoise:
         below = ratio ** (value - low + 1) / (1 + ratio)
         above = ratio ** (high - value + 1) / (1 + ratio)
         return self.branches.choose([*inside, ("below", below), ("above", above)])
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> NoReturn:
+        raise TypeError("Gaussian noise has no rational law; couple or replay this mechanism instead")
 
     def bernoulli(self, probability: Exact) -> bool:
         if not isinstance(probability, Fraction):

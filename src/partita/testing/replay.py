@@ -44,8 +44,9 @@ TOLERANCE: Final = Fraction(1, 2**60)
 _BITS: Final = 256  # of enclosures; far more than TOLERANCE needs
 _DAY: Final = "2000-01-01"
 _NAMES: Final = (
-    "session", "add", "draw", "first_success", "segments", "bernoulli", "categorical", "exponential",
-    "permute_and_flip", "integers_below", "discrete_laplace", "discrete_laplace_units", "geometric",
+    "session", "add", "add_gaussian", "draw", "first_success", "segments", "bernoulli", "categorical",
+    "exponential", "permute_and_flip", "integers_below", "discrete_laplace", "discrete_laplace_units",
+    "discrete_gaussian", "geometric",
 )  # fmt: skip
 _REPLACING = threading.RLock()
 
@@ -59,22 +60,56 @@ class ReplayBroken(AssertionError):
 class ReplayedLoss:
     """ln of the ratio of two likelihoods, without its sign: a fraction plus real numbers, or infinite.
 
-    `loss <= epsilon` is certified, but for `TOLERANCE` where real numbers are in it.
+    `loss <= epsilon` is certified, but for `TOLERANCE` where real numbers are in it. It is false where
+    Gaussian noise hides a difference, whatever came out: no epsilon bounds the loss. What bounds such a
+    release is rho. `squares` is twice what the draws cost of it: the square of each difference that Gaussian
+    noise hides over its variance, and the square of what each other draw loses on this outcome, where that is
+    a fraction; `mixed` has the others.
 
     >>> ReplayedLoss(Fraction(-1)) <= 1, ReplayedLoss(Fraction(3, 2)) <= 1
     (True, False)
+    >>> hidden = ReplayedLoss(Fraction(0), squares=Fraction(1, 50), gaussian=True)
+    >>> hidden <= 1, hidden.within_rho(Fraction(1, 100))
+    (False, True)
     """
 
     rational: Fraction
     reals: tuple[Callable[[], arb], ...] = ()
+    squares: Fraction = Fraction(0)
+    mixed: tuple[tuple[Fraction, Callable[[], arb]], ...] = ()
+    gaussian: bool = False
+
+    @property
+    def rho(self) -> float:
+        """About what the draws cost of zCDP, on this outcome."""
+        with precision(_BITS):
+            enclosed = self._enclose_squares() / 2
+            return float(enclosed.mid()) if enclosed.is_finite() else math.inf
+
+    def within_rho(self, rho: Fraction | int) -> bool:
+        """Whether the draws cost at most this much of zCDP, on this outcome; but for `TOLERANCE`."""
+        if not self.mixed:
+            return self.squares <= 2 * rho
+        with precision(_BITS):
+            return bool(self._enclose_squares() <= enclose(2 * (Fraction(rho) + TOLERANCE)))
+
+    def _enclose_squares(self) -> arb:
+        total = enclose(self.squares)
+        for exact, real in self.mixed:
+            total += (enclose(exact) + real()) ** 2
+        return total
 
     def __le__(self, epsilon: Fraction | int) -> bool:
+        if self.gaussian:
+            return False
         if not self.reals:
             return abs(self.rational) <= epsilon
         with precision(_BITS):
             return bool(abs(self._enclose()) <= enclose(Fraction(epsilon) + TOLERANCE))
 
     def __float__(self) -> float:
+        if self.gaussian:
+            return math.inf
         with precision(_BITS):
             enclosed = self._enclose()
             return abs(float(enclosed.mid())) if enclosed.is_finite() else math.inf
@@ -120,7 +155,7 @@ def replay(
         if repeated != output:
             raise ReplayBroken("the outputs differ: something that no noise protects reached them")
         loss = _loss(first.looks)
-        worst = max(worst, loss, key=float)
+        worst = max(worst, loss, key=lambda each: (float(each), each.rho))
         before = first.looks
     return worst
 
@@ -193,13 +228,27 @@ class _Addition:
     scalar: bool
     other: Any = None
 
-    def loss(self) -> tuple[Fraction, Callable[[], arb] | None]:
-        """|y - x'| / scale - |y - x| / scale, over all entries."""
-        lost = Fraction(0)
+    def losses(self) -> Iterator[Fraction]:
+        """|y - x'| / scale - |y - x| / scale, of each entry that differs."""
         for place in np.flatnonzero(self.secret != self.other):
             x, y, z = (int(each[place]) for each in (self.secret, self.noisy, self.other))
-            lost += (abs(y - z) - abs(y - x)) / self.scales[place]
-        return lost, None
+            yield (abs(y - z) - abs(y - x)) / self.scales[place]
+
+    def loss(self) -> ReplayedLoss:
+        """The sum over all entries; each is a draw of its own."""
+        found = list(self.losses())
+        return ReplayedLoss(sum(found, Fraction(0)), squares=sum((each**2 for each in found), Fraction(0)))
+
+
+@dataclass
+class _Gaussian(_Addition):
+    """One call of `add_gaussian`; its scales are the variances."""
+
+    def loss(self) -> ReplayedLoss:
+        """What each difference costs of rho, whatever came out; without any, nothing."""
+        apart = np.flatnonzero(self.secret != self.other)
+        squares = [(int(self.secret[i]) - int(self.other[i])) ** 2 / self.scales[i] for i in apart]
+        return ReplayedLoss(Fraction(0), squares=sum(squares, Fraction(0)), gaussian=bool(apart.size))
 
 
 @dataclass
@@ -211,23 +260,25 @@ class _Selection:
     chosen: int
     other: Any = None
 
-    def loss(self) -> tuple[Fraction, Callable[[], arb] | None]:
+    def loss(self) -> ReplayedLoss:
         """The scores of the chosen one, and the sums of all weights."""
         lost = (int(self.secret[self.chosen]) - int(self.other[self.chosen])) / self.scale
         if (self.secret == self.other).all():
-            return lost, None
-        return lost, lambda: _log_weights(self.other, self.scale) - _log_weights(self.secret, self.scale)
+            return _one_loss(lost)
+        return _one_loss(
+            lost, lambda: _log_weights(self.other, self.scale) - _log_weights(self.secret, self.scale)
+        )
 
 
 @dataclass
 class _Flip(_Selection):
     """One choice by scores with permute-and-flip; every candidate has its score."""
 
-    def loss(self) -> tuple[Fraction, Callable[[], arb] | None]:
+    def loss(self) -> ReplayedLoss:
         """The chances of the chosen one under both."""
         if (self.secret == self.other).all():
-            return Fraction(0), None
-        return Fraction(0), lambda: self._log_chance(self.secret) - self._log_chance(self.other)
+            return _one_loss(Fraction(0))
+        return _one_loss(Fraction(0), lambda: self._log_chance(self.secret) - self._log_chance(self.other))
 
     def _log_chance(self, scores: Any) -> arb:
         law = flip_law(scores.tolist(), lambda gap: enclose(-gap / self.scale).exp())
@@ -249,32 +300,40 @@ class _Segment:
     other: list[int] = field(default_factory=list)
     sealed: bool = False
 
-    def loss(self) -> tuple[Fraction, Callable[[], arb] | None]:
+    def loss(self) -> ReplayedLoss:
         """The ratio of the probabilities that a segment is sealed just there."""
         one, other = tuple(self.levels), tuple(self.other)
         if len(one) != len(other):
             raise ReplayBroken("the length of a segment depends on the data")
         if one == other:
-            return Fraction(0), None
+            return _one_loss(Fraction(0))
 
         def ratio() -> arb:
             logs = [_log_sealed(self.law, self.scale, levels, self.sealed) for levels in (one, other)]
             return logs[0] - logs[1]
 
-        return Fraction(0), ratio
+        return _one_loss(Fraction(0), ratio)
 
 
 _Look: TypeAlias = _Addition | _Selection | _Segment
 
 
+def _one_loss(exact: Fraction, real: Callable[[], arb] | None = None) -> ReplayedLoss:
+    """What one draw loses: a fraction, plus a real number if there is one."""
+    if real is None:
+        return ReplayedLoss(exact, squares=exact**2)
+    return ReplayedLoss(exact, (real,), mixed=((exact, real),))
+
+
 def _loss(looks: Sequence[_Look]) -> ReplayedLoss:
-    rational, reals = Fraction(0), []
-    for look in looks:
-        exact, real = look.loss()
-        rational += exact
-        if real is not None:
-            reals.append(real)
-    return ReplayedLoss(rational, tuple(reals))
+    found = [look.loss() for look in looks]
+    return ReplayedLoss(
+        rational=sum((each.rational for each in found), Fraction(0)),
+        reals=tuple(real for each in found for real in each.reals),
+        squares=sum((each.squares for each in found), Fraction(0)),
+        mixed=tuple(one for each in found for one in each.mixed),
+        gaussian=any(each.gaussian for each in found),
+    )
 
 
 class _Replaying:
@@ -292,7 +351,7 @@ class _Replaying:
         raise ReplayBroken("a draw of this kind cannot be replayed")
 
     bernoulli = categorical = discrete_laplace = discrete_laplace_units = geometric = _refuse
-    integers_below = _refuse
+    integers_below = discrete_gaussian = _refuse
 
 
 class _First(_Replaying):
@@ -308,20 +367,33 @@ class _First(_Replaying):
     def _known(self, kind: type[Any]) -> Any:
         """The same look of the pass before, if there was one."""
         look = self._before[len(self.looks)] if len(self.looks) < len(self._before) else None
-        return look if isinstance(look, kind) else None
+        return look if type(look) is kind else None
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         secret = _flat(x)
         drawn = self._noise.add(np.zeros(secret.size, np.int64), scale, parts=_flat_parts(x, parts))
-        noise, known = np.asarray(drawn, dtype=object), self._known(_Addition)
+        noise = self._turn(np.asarray(drawn, dtype=object), secret, _Addition)
+        look = _Addition(secret, _scales(x, scale, parts), secret + noise, np.ndim(x) == 0)
+        self.looks.append(look)
+        return _reshape_like(look.noisy, x)
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        secret = _flat(x)
+        drawn = self._noise.add_gaussian(np.zeros(secret.size, np.int64), variance)
+        noise = self._turn(np.asarray(drawn, dtype=object), secret, _Gaussian)
+        look = _Gaussian(secret, _scales(x, variance, None), secret + noise, np.ndim(x) == 0)
+        self.looks.append(look)
+        return _reshape_like(look.noisy, x)
+
+    def _turn(self, noise: Any, secret: Any, kind: type[Any]) -> Any:
+        """The noise, or where the pass before saw a difference, noise that favors one of the data sets."""
+        known = self._known(kind)
         if known is not None and known.secret.size == secret.size:
             # Beyond the value of the data set that is favored, seen from the other one.
             apart = self._toward * (known.secret - known.other)
             beyond = abs(noise) if self._toward > 0 else abs(noise) + abs(apart)
             noise = np.where(apart == 0, noise, np.where(apart > 0, beyond, -beyond))
-        look = _Addition(secret, _scales(x, scale, parts), secret + noise, np.ndim(x) == 0)
-        self.looks.append(look)
-        return _reshape_like(look.noisy, x)
+        return noise
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:
         secret, known = _flat(scores), self._known(_Selection)
@@ -390,7 +462,7 @@ class _Second(_Replaying):
     def _next(self, kind: type[Any]) -> Any:
         look = self._looks[self.used] if self.used < len(self._looks) else None
         self.used += 1
-        if not isinstance(look, kind):
+        if type(look) is not kind:
             raise ReplayBroken("the kinds or numbers of draws depend on the data")
         return look
 
@@ -399,6 +471,13 @@ class _Second(_Replaying):
         look.other = _flat(x)
         if look.scales != _scales(x, scale, parts) or look.scalar != (np.ndim(x) == 0):
             raise ReplayBroken("shapes or scales depend on the data")
+        return _reshape_like(look.noisy, x)
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        look: _Gaussian = self._next(_Gaussian)
+        look.other = _flat(x)
+        if look.scales != _scales(x, variance, None) or look.scalar != (np.ndim(x) == 0):
+            raise ReplayBroken("shapes or variances depend on the data")
         return _reshape_like(look.noisy, x)
 
     def exponential(self, scores: ArrayLike, scale: Fraction) -> int:

@@ -25,8 +25,8 @@ def test_functions_draw_from_the_system(name: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A misspelt sampler is reported by its name."""
-    with pytest.raises(AttributeError, match="gaussian"):
-        partita.trusted.noise.gaussian  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="gausian"):
+        partita.trusted.noise.gausian  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_names_are_sorted_and_unique() -> None:

@@ -361,6 +361,9 @@ class PartNoise:
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         return self.whole.add(x, scale, parts=parts)
 
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        return self.whole.add_gaussian(x, variance)
+
     def draw(self, law: Law, scale: Fraction) -> int:
         return self.whole.draw(law, scale)
 

@@ -51,6 +51,40 @@ def look_up(words, thresholds, guide, guide_shift):
 
 
 @_compile
+def gaussians(
+    words, places, chances, thresholds, guide, guide_shift, sure,
+    shift, bits, chance_bits, rate, margin,
+):  # fmt: skip
+    """The accepted values of a block of proposals and their number, or -1 where one of them is in doubt."""
+    out = np.empty(words.size, np.int64)
+    accepted = 0
+    unit = 2.0**-chance_bits
+    mask = uint64(0xFFFFFFFFFFFFFFFF) >> uint64(64 - chance_bits)
+    guide_by, place_by = uint64(guide_shift), uint64(bits - shift)
+    for i in range(words.size):
+        word = words[i]
+        category = int64(guide[word >> guide_by])
+        while category < thresholds.size and thresholds[category] < word:
+            category += 1
+        if category == thresholds.size or thresholds[category] == word:
+            return out, -1
+        block, sign = category >> 1, category & 1
+        low = int64(places[i] >> place_by)
+        chance = chances[i] & mask
+        if chance >= sure[block]:
+            away = float64(low + sign)
+            ratio = math.exp(-(float64(block) * 2.0 ** (shift + 1) + away) * away * rate)
+            drawn = float64(chance) * unit
+            if drawn + (unit + margin) > ratio:
+                if drawn - margin < ratio:
+                    return out, -1
+                continue
+        out[accepted] = ((block << shift) | low) ^ -sign
+        accepted += 1
+    return out, accepted
+
+
+@_compile
 def _two_sum(a, b):
     """The rounded sum and its error [Knuth]."""
     total = a + b

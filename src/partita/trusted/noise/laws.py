@@ -28,11 +28,14 @@ from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Bools, Ints, UInts
 from partita.errors import EntropyError, TapeExhausted, check
 from partita.trusted.noise.kernel import entropy
+
+IntegerArray: TypeAlias = NDArray[np.int64] | NDArray[np.object_]
+"""int64, or Python ints where those might not fit."""
 
 _MODULE: Final = "partita.trusted.noise.compiled"
 POSITIONS: Final = 1 << 18
@@ -273,9 +276,9 @@ def floor(value: Exact, shift: int = 0) -> int:
 class Uniform(Uncopyable):
     """A uniform real in [0, 1) of which only the necessary digits are drawn."""
 
-    def __init__(self, source: WordSource, first: int | None = None) -> None:
+    def __init__(self, source: WordSource, first: int | None = None, *, bits: int | None = None) -> None:
         self._source = source
-        self.bits = source.bits
+        self.bits = source.bits if bits is None else bits
         self.digits = int(source.take(1)[0]) if first is None else first
 
     def refine(self) -> None:
@@ -479,6 +482,15 @@ def _shift(scale: Fraction) -> int:
     while scale > _TOP_SCALE << shift:
         shift += 1
     return shift
+
+
+def assemble(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:
+    """From 2H + sign and L: M = 2^shift H + L, or ~M by the sign; Python ints where M might not fit."""
+    both: Any = top.astype(object) if wide or int(top.max(initial=0)) >> (62 - shift) else top
+    magnitude: IntegerArray = both >> 1
+    if low is not None:
+        magnitude = (magnitude << shift) | low
+    return magnitude ^ -(both & 1) if signed else magnitude
 
 
 def chances(source: WordSource, threshold: int | UInts, count: int) -> Bools:

@@ -14,16 +14,23 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 from flint import arb, ctx
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from partita.arrays import Ints, UInts, integer_array
 from partita.errors import InvalidParameter, check, check_data
 from partita.numbers import check_choice, integer, rational
 from partita.trusted.noise import laws
 from partita.trusted.noise.flips import choose_run
+from partita.trusted.noise.gaussian import (
+    LARGEST_INT64_VARIANCE,
+    LARGEST_VARIANCE,
+    SMALLEST_VARIANCE,
+    gaussian_tables,
+)
 from partita.trusted.noise.hazard import MARGIN, FirstSuccess, Law, Sweep, hazard
 from partita.trusted.noise.laws import (
     Exact,
+    IntegerArray,
     KernelWords,
     Real,
     ThresholdTable,
@@ -33,9 +40,6 @@ from partita.trusted.noise.laws import (
     enclose,
     tables,
 )
-
-IntegerArray: TypeAlias = NDArray[np.int64] | NDArray[np.object_]
-"""int64, or Python ints where those might not fit."""
 
 
 class Positions(Protocol):
@@ -64,6 +68,9 @@ class Noise(Protocol):
 
     def add(self, x: ArrayLike, scale: Fraction, *, parts: ArrayLike | None = None) -> Any:
         """x plus discrete Laplace noise; entry i gets noise of scale / parts[i]."""
+
+    def add_gaussian(self, x: ArrayLike, variance: Fraction) -> Any:
+        """x plus discrete Gaussian noise: P[k] proportional to exp(-k^2 / (2 variance))."""
 
     def draw(self, law: Law, scale: Fraction) -> int:
         """One noise of the law."""
@@ -214,6 +221,19 @@ class SystemNoise:
         noisy = _sum(values, noise)
         return noisy if noisy.ndim else int(noisy)
 
+    def discrete_gaussian(self, variance: object, size: int | None = None) -> Any:
+        """Noise with P[X = k] proportional to exp(-k^2 / (2 variance)); an int, or an array of `size`."""
+        count = 1 if size is None else integer(size, "size", low=0)
+        drawn = self._gaussians(check_variance(variance), count)
+        return drawn if size is not None else int(drawn[0])
+
+    def add_gaussian(self, x: ArrayLike, variance: object) -> Any:
+        """x plus fresh discrete Gaussian noise of the variance parameter [CKS20]."""
+        values = _integers_of(x, "x")
+        noise = self._gaussians(check_variance(variance), values.size).reshape(values.shape)
+        noisy = _sum(values, noise)
+        return noisy if noisy.ndim else int(noisy)
+
     def draw(self, law: Law, scale: Fraction) -> int:
         """One noise of the law."""
         drawn = self.geometric(scale) if _law(law) == "geometric" else self.discrete_laplace(scale)
@@ -303,7 +323,20 @@ class SystemNoise:
         out: IntegerArray = np.empty(count, dtype=object if scale > _LARGEST_INT64_SCALE else np.int64)
         start = 0
         for top, low in drawn.blocks(count, source, compiled=compiled):
-            block = _assemble(top, low, drawn.shift, signed=signed, wide=out.dtype == object)
+            block = laws.assemble(top, low, drawn.shift, signed=signed, wide=out.dtype == object)
+            out = out if out.dtype == block.dtype else out.astype(object)
+            out[start : start + block.size] = block
+            start += block.size
+        return out
+
+    def _gaussians(self, variance: Fraction, count: int) -> IntegerArray:
+        source = self._words()
+        fast = self._path != "exact" and source.bits == 64
+        compiled = source.bits == 64 and self._compiled(count, laws.DRAWS)
+        out: IntegerArray = np.empty(count, object if variance > LARGEST_INT64_VARIANCE else np.int64)
+        start = 0
+        drawn = gaussian_tables(variance, source.bits)
+        for block in drawn.blocks(count, source, margin=self._margin, fast=fast, compiled=compiled):
             out = out if out.dtype == block.dtype else out.astype(object)
             out[start : start + block.size] = block
             start += block.size
@@ -334,15 +367,6 @@ def _sum_of(sizes: IntegerArray) -> int:
     return int(sizes.sum()) if float(sizes.sum(dtype=np.float64)) < _LARGEST_SUM else sum(sizes.tolist())
 
 
-def _assemble(top: Ints, low: Ints | None, shift: int, *, signed: bool, wide: bool) -> IntegerArray:
-    """From 2H + sign and L: M = 2^shift H + L, or ~M by the sign; Python ints where M might not fit."""
-    both: Any = top.astype(object) if wide or int(top.max(initial=0)) >> (62 - shift) else top
-    magnitude: IntegerArray = both >> 1
-    if low is not None:
-        magnitude = (magnitude << shift) | low
-    return magnitude ^ -(both & 1) if signed else magnitude
-
-
 def _sum(values: IntegerArray, noise: IntegerArray) -> IntegerArray:
     """The entrywise sum: int64 if every noisy value fits, a fact about the sum alone; else Python ints."""
     if values.dtype == noise.dtype == np.int64:
@@ -359,6 +383,14 @@ def _scale(scale: object) -> Fraction:
     exact = rational(scale, "scale")
     rule = "must lie between 2^-20 and 2^62"
     check(SMALLEST_SCALE <= exact <= LARGEST_SCALE, "scale", rule, given=scale, fix="change epsilon")
+    return exact
+
+
+def check_variance(variance: object) -> Fraction:
+    """The variance of Gaussian noise that can be drawn."""
+    exact = rational(variance, "variance")
+    rule = "must lie between 2^-20 and 2^124"
+    check(SMALLEST_VARIANCE <= exact <= LARGEST_VARIANCE, "variance", rule, given=variance, fix="change rho")
     return exact
 
 
@@ -396,8 +428,10 @@ KERNEL: Final[SystemNoise] = SystemNoise(KernelWords)
 """Kernel entropy at the time of each draw, for pan-private state."""
 
 add = SYSTEM.add
+add_gaussian = SYSTEM.add_gaussian
 bernoulli = SYSTEM.bernoulli
 categorical = SYSTEM.categorical
+discrete_gaussian = SYSTEM.discrete_gaussian
 discrete_laplace = SYSTEM.discrete_laplace
 discrete_laplace_units = SYSTEM.discrete_laplace_units
 exponential = SYSTEM.exponential

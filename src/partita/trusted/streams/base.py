@@ -33,8 +33,8 @@ from partita.guarantee import Guarantee
 from partita.numbers import integer
 from partita.public.stream_errors import Running
 from partita.public.streams import LARGEST, WIDTH, CounterTerms, invalid_state
-from partita.trusted.noise.laws import Uncopyable
-from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
+from partita.trusted.noise.laws import IntegerArray, Uncopyable
+from partita.trusted.noise.system import SYSTEM, Noise
 
 
 class ContinualCounter(ABC):

@@ -35,7 +35,8 @@ from partita.public.stream_trees import (
 )
 from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
 from partita.trusted.mechanisms.base import check_scale
-from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
+from partita.trusted.noise.laws import IntegerArray
+from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.streams.base import (
     NARROW_NOISE,
     ContinualCounter,

@@ -21,7 +21,8 @@ from partita.public.stream_errors import FamilyErrors, Running
 from partita.public.stream_trees import SHARES, PeriodTree, shape_for
 from partita.public.streams import WIDTH, CounterTerms, invalid_state
 from partita.trusted.mechanisms.base import check_scale
-from partita.trusted.noise.system import SYSTEM, IntegerArray, Noise
+from partita.trusted.noise.laws import IntegerArray
+from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.streams.base import (
     LONGEST,
     Fields,

@@ -25,7 +25,8 @@ from partita.numbers import check_choice, check_probability, integer
 from partita.public.stream_errors import PAN_CELLS, PanErrors, Running
 from partita.public.stream_trees import BlockShape, BookBlockShape, TreeBlockShape, Variant, block_length
 from partita.public.streams import LARGEST, CounterTerms, check_horizon, invalid_state
-from partita.trusted.noise.system import KERNEL, SMALLEST_SCALE, IntegerArray, Noise
+from partita.trusted.noise.laws import IntegerArray
+from partita.trusted.noise.system import KERNEL, SMALLEST_SCALE, Noise
 from partita.trusted.streams.base import (
     ContinualCounter,
     Fields,
