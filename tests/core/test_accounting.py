@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita import guarantee
+from partita import concentrated
 from partita.errors import InvalidParameter
 from partita.guarantee import (
     advanced_rate,
@@ -235,14 +235,14 @@ def test_the_logarithm_of_delta_is_rounded_up(delta: Fraction) -> None:
     with _precise():
         exact = -_real(delta).log()
 
-        assert exact < _real(guarantee._log_of_inverse(delta)) < exact * (1 + _real(Fraction(1, 10**45)))
+        assert exact < _real(concentrated.log_of_inverse(delta)) < exact * (1 + _real(Fraction(1, 10**45)))
 
 
 @given(x=st.fractions(1, 10**30), side=st.sampled_from([ROUND_FLOOR, ROUND_CEILING]))
 def test_logarithms_are_rounded_to_the_side_that_is_named(x: Fraction, side: str) -> None:
     """At 400 bits, a logarithm that is rounded down is not above the exact one, one rounded up not below."""
     with _precise():
-        exact, rounded = _real(x).log(), _real(guarantee._log(x, side))
+        exact, rounded = _real(x).log(), _real(concentrated._log(x, side))
 
         assert x == 1 or (rounded < exact if side == ROUND_FLOOR else rounded > exact)
 
@@ -250,13 +250,13 @@ def test_logarithms_are_rounded_to_the_side_that_is_named(x: Fraction, side: str
 def test_each_logarithm_is_rounded_to_the_side_of_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only ln(1/delta), which costs, is rounded up; what a rate is compared with is rounded down."""
     asked: list[tuple[Fraction, str]] = []
-    right = guarantee._log
+    right = concentrated._log
 
     def watched(x: Fraction, side: str) -> Fraction:
         asked.append((x, side))
         return right(x, side)
 
-    monkeypatch.setattr(guarantee, "_log", watched)
+    monkeypatch.setattr(concentrated, "_log", watched)
 
     advanced_rate(1, "1e-6", 30)
 
@@ -267,7 +267,7 @@ def test_each_logarithm_is_rounded_to_the_side_of_privacy(monkeypatch: pytest.Mo
 @given(x=st.fractions(0, 10**30) | st.integers(0, 10**9).map(lambda root: Fraction(root**2)))
 def test_roots_are_rounded_up(x: Fraction) -> None:
     """The square of a root is above the number, and that of the next smaller one of 128 bits is not."""
-    root = guarantee._root_above(x)
+    root = concentrated.root_above(x)
 
     assert root**2 > x >= (root - Fraction(1, 2**128)) ** 2
 

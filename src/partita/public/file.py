@@ -17,6 +17,7 @@ from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check
 from partita.public.axis.base import Json, Parts
 from partita.public.axis.quantiles import QuantileView
 from partita.public.file_entries import (
+    CONCENTRATED,
     EVERY_VIEW,
     NUMBERS,
     OPTIONS,
@@ -41,6 +42,7 @@ from partita.public.file_entries import (
     provenance_from,
     refusal,
     series_name,
+    states_rho,
     text,
     to_canonical,
 )
@@ -50,7 +52,7 @@ from partita.public.results import AnyView
 from partita.public.sums.view import SumView
 from partita.public.views import BoxView, View
 from partita.public.wanted import WantedView
-from partita.public.wants import parse_want
+from partita.public.wants import Want, parse_want
 from partita.public.workload.release import QueryView
 from partita.storage import FilePath, Temporary, check_path, new_file, read_file
 
@@ -83,15 +85,15 @@ class Stored:
         """A release, taken apart."""
         taken = [(view, form_of(view).released(view).parts()) for view in release.published]
         views = [_view_entries(view, parts) for view, parts in taken]
+        promise = guarantee_entries(release.guarantee)
         spec: dict[str, Json] = {
             "format": FORMAT,
-            "version": version_of(views, stated=bool(release.provenance.options)),
-            "guarantee": guarantee_entries(release.guarantee),
+            "version": version_of(views, stated=bool(release.provenance.options), guarantee=promise),
+            "guarantee": promise,
             "provenance": provenance_entries(release.provenance),
             "views": list[Json](views),
         }
-        if release.wants:
-            spec |= {WANTS: [str(want) for want in release.wants], "version": WANTED}
+        spec |= wants_entries(release.wants, spec)
         values = [column for _, parts in taken for column in _split(parts)]
         spec["checksum"] = checksum(spec, values)
         columns_of(spec)
@@ -152,8 +154,18 @@ def columns_of(spec: Mapping[str, Json]) -> list[FileColumn]:
     return found
 
 
-def version_of(views: Sequence[Mapping[str, Json]], *, stated: bool = False) -> int:
+def wants_entries(wants: Sequence[Want], spec: Mapping[str, Json]) -> dict[str, Json]:
+    """The entry of wants, and the version of a file that has it; nothing without wants."""
+    if not wants:
+        return {}
+    version = CONCENTRATED if spec["version"] == CONCENTRATED else WANTED
+    return {WANTS: [str(want) for want in wants], "version": version}
+
+
+def version_of(views: Sequence[Mapping[str, Json]], *, stated: bool = False, guarantee: Json = None) -> int:
     """The version of a file with these entries of views; `stated` says whether it states options."""
+    if states_rho(guarantee) or any(states_rho(view["guarantee"]) for view in views):
+        return CONCENTRATED
     if stated or any(lacks_specials(view) for view in views):
         return STATED
     return max((form_of(view).version for view in views), default=VERSION)
@@ -163,19 +175,22 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
-    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED, STATED
+    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED, STATED, CONCENTRATED
     check_release(spec.get("version") in versions, "file", rule, fix=fix)
-    known = (*_ENTRIES, WANTS) if spec["version"] == WANTED else _ENTRIES
+    wanted = spec["version"] == WANTED or (spec["version"] == CONCENTRATED and WANTS in spec)
+    known = (*_ENTRIES, WANTS) if wanted else _ENTRIES
     given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
-    if spec["version"] == WANTED and not check_list(spec[WANTS]):
+    if wanted and not check_list(spec[WANTS]):
         raise refusal(f"must name its wants in version {WANTED}")
     stated = OPTIONS in entries(spec["provenance"])
-    if spec["version"] not in (WANTED, version_of(views, stated=stated)):
+    version = version_of(views, stated=stated, guarantee=spec["guarantee"])
+    if spec["version"] != (WANTED if wanted and version != CONCENTRATED else version):
         raise refusal(
-            f"must be of version {WANTED} if it has wants, of {STATED} if it states options or a column has "
-            f"no special cells, of {SELECTED} if a view has quantiles alone, of {NUMBERS} if one has sums or "
-            f"answers, else of {SEVERAL} if one has several columns, else of {VERSION}"
+            f"must be of version {CONCENTRATED} if it states rho, of {WANTED} if it has wants, of {STATED} "
+            f"if it states options or a column has no special cells, of {SELECTED} if a view has quantiles "
+            f"alone, of {NUMBERS} if one has sums or answers, else of {SEVERAL} if one has several columns, "
+            f"else of {VERSION}"
         )
     return views
 

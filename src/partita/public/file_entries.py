@@ -217,6 +217,8 @@ _RATIONAL: Final = re.compile(r"-?[0-9]{1,200}(/[0-9]{1,200})?")
 _PROVENANCE: Final = ("dataset", "day", "part", "person", "recorded", "version")
 OPTIONS: Final = "options"
 """The entry of a provenance that has options of a mechanism, if there are some."""
+RHO: Final = "rho"
+"""The entry of a guarantee that states zero-concentrated privacy."""
 _GUARANTEE: Final = ("contributions", "delta", "epsilon", "intrusions", "neighbors", "unit")
 
 
@@ -225,6 +227,7 @@ def guarantee_entries(guarantee: Guarantee | None) -> Json:
     if guarantee is None:
         return None
     return {
+        **({RHO: str(guarantee.rho)} if guarantee.rho else {}),
         "epsilon": str(guarantee.epsilon),
         "delta": str(guarantee.delta),
         "neighbors": guarantee.neighbors,
@@ -238,8 +241,12 @@ def guarantee_from(value: Json) -> Guarantee | None:
     """The guarantee that was written, or none."""
     if value is None:
         return None
-    given = entries(value, _GUARANTEE)
+    stated = RHO in entries(value)
+    given = entries(value, (*_GUARANTEE, RHO) if stated else _GUARANTEE)
+    rho = rational(given[RHO]) if stated else Fraction(0)
+    _require(not stated or rho > 0, "must leave rho out where none is promised")
     return Guarantee(
+        rho=rho,
         epsilon=rational(given["epsilon"]),
         delta=rational(given["delta"]),
         neighbors=cast(Neighbors, text(given["neighbors"])),
@@ -407,6 +414,9 @@ WANTED: Final = 5
 STATED: Final = 6
 """The version of a file whose provenance has options, or in which a column has no special cells."""
 
+CONCENTRATED: Final = 7
+"""The version of a file in which a guarantee states rho; whatever else it has."""
+
 SELECTED: Final = 4
 """The version of a file in which some view has quantiles alone."""
 
@@ -459,6 +469,11 @@ def form_of(view: Entry | Published) -> ViewForm:
     if isinstance(view, Mapping):
         return next((form for form in FORMS.values() if form.mark in view), FORMS[View])
     return FORMS[type(view)]
+
+
+def states_rho(guarantee: Json) -> bool:
+    """Whether the entries of a guarantee state zero-concentrated privacy."""
+    return isinstance(guarantee, Mapping) and RHO in guarantee
 
 
 def lacks_specials(view: Entry) -> bool:

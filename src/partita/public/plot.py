@@ -88,8 +88,12 @@ def title(dataset: str | None, guarantee: Guarantee | None, within: str = "") ->
     >>> title("census", Guarantee(epsilon=1), "age 30 to 39")
     'census, epsilon 1, age 30 to 39'
     """
-    epsilon = "no guarantee" if guarantee is None else f"epsilon {guarantee.epsilon}"
+    epsilon = "no guarantee" if guarantee is None else _price(guarantee)
     return ", ".join(said for said in (dataset, epsilon, within) if said)
+
+
+def _price(guarantee: Guarantee) -> str:
+    return guarantee.price if guarantee.rho else f"epsilon {guarantee.epsilon}"
 
 
 def _line_title(line: OrderedColumn, dataset: str | None) -> str:

@@ -7,6 +7,7 @@ the check that the views of a release fit together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_CEILING, Context
 from functools import reduce
@@ -15,10 +16,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from partita.answer import Answer
+from partita.concentrated import follows
 from partita.domain.base import Special
 from partita.domain.category import Category
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, short
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
 from partita.public.axis.quantiles import QuantileView
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
@@ -291,7 +293,7 @@ def check_views(views: Sequence[Published], guarantee: Guarantee | None) -> None
     check_release(views and len({_subject(view) for view in views}) >= len(views), "views", rule, fix=fix)
     check_release(_agree_on_domains(views), "views", "must declare a column in one way", fix=_FIX)
     rule = "must be what its views promise together"
-    check_release(guarantee == _compose(views), "guarantee", rule, fix=_FIX)
+    check_release(_promise(views, guarantee), "guarantee", rule, fix=_FIX)
     rule = "must have the noise that is promised"
     check_release(all(view.keeps_its_promise for view in views), "views", rule, fix=_FIX)
 
@@ -309,15 +311,25 @@ def _subject(view: Published) -> tuple[object, ...]:
     return "counts", frozenset(view.columns)
 
 
-def _compose(views: Sequence[Published]) -> Guarantee | None:
-    """What views of the same people promise together; None if one of them promises nothing."""
+def _promise(views: Sequence[Published], guarantee: Guarantee | None) -> bool:
+    """Whether views of the same people promise together what is claimed: just that, or what follows in rho.
+
+    Nothing is promised if one of them promises nothing.
+    """
     guarantees = [view.guarantee for view in views if view.guarantee is not None]
     if len(guarantees) < len(views):
-        return None
+        return guarantee is None
     try:
-        return reduce(add, guarantees)
+        together = reduce(add, guarantees)
+        if guarantee is None or not guarantee.rho or guarantee == together:
+            return guarantee == together
+        together = reduce(add, (each.in_rho() for each in guarantees))
     except IncompatibleGuarantees:
         raise InvalidRelease("views", "must promise about the same neighbors", fix=_FIX) from None
+    point = replace(together, rho=guarantee.rho, epsilon=guarantee.epsilon, delta=guarantee.delta)
+    pure = together.pure and together.epsilon <= guarantee.epsilon
+    stated = pure or follows(guarantee.rho, guarantee.epsilon, guarantee.delta)
+    return together.rho <= guarantee.rho and stated and point == guarantee
 
 
 def _agree_on_domains(views: Sequence[Published]) -> bool:
@@ -485,7 +497,8 @@ def promise_words(guarantee: Guarantee | None) -> str:
     if guarantee is None:
         return "none. The release was made with injected noise and protects nobody."
     verb = "Adding or removing" if guarantee.neighbors == "add-remove" else "Changing"
-    but = "" if guarantee.pure else f", but for a probability of {guarantee.delta}"
+    delta = short(guarantee.delta) if guarantee.rho else guarantee.delta
+    but = "" if guarantee.pure else f", but for a probability of {delta}"
     return (
         f"{guarantee}. {verb} one {guarantee.unit} changes the probability of whatever is "
         f"in this release by a factor of at most {factor_words(guarantee)}{but}."
@@ -499,18 +512,18 @@ def factor_words(guarantee: Guarantee) -> str:
     ('2.72', '1.01')
     """
     if guarantee.epsilon > _LARGEST_EXPONENT:
-        return f"e^{guarantee.epsilon}"
+        return f"e^{short(guarantee.epsilon)}" if guarantee.rho else f"e^{guarantee.epsilon}"
     return f"{_UPWARDS.create_decimal_from_float(guarantee.factor):,f}"
 
 
 def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
-    cost = "nothing" if guarantee is None else _price(guarantee)
+    cost = "nothing" if guarantee is None else guarantee.price
     where = "recorded in a ledger" if provenance.recorded else "not recorded in any ledger"
     return f"Cost: {cost}, {where}. Questions to the release cost nothing."
 
 
 def _describe_view(view: Published) -> str:
-    share = f", with {_price(view.guarantee)}" if view.guarantee else ""
+    share = f", with {view.guarantee.price}" if view.guarantee else ""
     sentences = [
         _declare(view),
         f"Released by the mechanism {view.mechanism!r}{share}.",
@@ -519,10 +532,6 @@ def _describe_view(view: Published) -> str:
         *_specials(view),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _price(guarantee: Guarantee) -> str:
-    return f"epsilon {guarantee.epsilon}" + ("" if guarantee.pure else f" and delta {guarantee.delta}")
 
 
 def _declare(view: Published) -> str:

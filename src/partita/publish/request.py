@@ -18,10 +18,9 @@ from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.numbers import integer, rational
 from partita.public.axis.base import Json
 from partita.public.base import Provenance, ReleaseKind
-from partita.public.file import FORMAT, LARGEST, WANTS, Stored, columns_of, pack, unpack, version_of
+from partita.public.file import FORMAT, LARGEST, Stored, columns_of, pack, unpack, version_of, wants_entries
 from partita.public.file_entries import (
     QUERIES,
-    WANTED,
     checksum,
     guarantee_entries,
     provenance_entries,
@@ -536,17 +535,16 @@ def _check_digits(request: Request) -> None:
 
 def _empty_file(request: Request, provenance: Provenance) -> Stored:
     """A file of the same shape, with no number in it."""
-    views = [_view(view) for view in request.published]
+    views, promise = [_view(view) for view in request.published], guarantee_entries(request.guarantee)
     spec: dict[str, Json] = {
         "format": FORMAT,
-        "version": version_of(views, stated=bool(provenance.options)),
-        "guarantee": guarantee_entries(request.guarantee),
+        "version": version_of(views, stated=bool(provenance.options), guarantee=promise),
+        "guarantee": promise,
         "provenance": provenance_entries(provenance),
         "views": list[Json](views),
         "checksum": "",
     }
-    if request.wants:
-        spec |= {WANTS: [str(want) for want in request.wants], "version": WANTED}
+    spec |= wants_entries(request.wants, spec)
     values = [np.zeros(0, column.dtype) for column in columns_of(spec)]
     spec["checksum"] = checksum(spec, values)
     return Stored(spec, values)
