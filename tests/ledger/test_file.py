@@ -168,11 +168,13 @@ def silent(error: BaseException) -> bool:
 
 def test_a_ledger_from_the_future_is_refused(ledger: Ledger) -> None:
     """Its version is named, and nothing in it is changed."""
-    sql(ledger.path, "PRAGMA user_version = 2")
+    sql(ledger.path, "PRAGMA user_version = 3")
     before = ledger.path.read_bytes()
 
     for ask in (lambda: Ledger(ledger.path), lambda: ledger.debit("people", RELEASE, what="ages")):
-        with pytest.raises(LedgerError, match="has schema version 2, not 1; use the Partita that wrote it"):
+        with pytest.raises(
+            LedgerError, match="has schema version 3, not 1 or 2; use the Partita that wrote it"
+        ):
             ask()
     assert ledger.path.read_bytes() == before
 

@@ -130,10 +130,12 @@ def test_an_amount_that_is_none_is_damage(ledger: Ledger, server: PostgresServer
 
 def test_a_ledger_from_the_future_is_refused(ledger: Ledger, place: str, server: PostgresServer) -> None:
     """Its version is named."""
-    do(server, "ALTER TABLE stamp DISABLE TRIGGER ALL", "UPDATE stamp SET version = 2")
+    do(server, "ALTER TABLE stamp DISABLE TRIGGER ALL", "UPDATE stamp SET version = 3")
 
     for ask in (lambda: Ledger(place), lambda: ledger.debit("people", RELEASE, what="ages")):
-        with pytest.raises(LedgerError, match="has schema version 2, not 1; use the Partita that wrote it"):
+        with pytest.raises(
+            LedgerError, match="has schema version 3, not 1 or 2; use the Partita that wrote it"
+        ):
             ask()
 
 
@@ -442,3 +444,28 @@ def test_the_command_line_takes_an_address(place: str, capsys: pytest.CaptureFix
     assert "/budget' does not exist; check the path, or open it" in said.err
     assert "left" in said.out
     assert PASSWORD not in said.out + said.err
+
+
+def test_only_the_owner_adds_columns_for_rho(place: str, server: PostgresServer) -> None:
+    """Who may only debit is told so; once the owner has opened a dataset in rho, debits in rho are theirs."""
+    ledger = Ledger(place)
+    ledger.open("people", epsilon=4, delta="1e-6")
+    do(
+        server,
+        "CREATE ROLE rho_publisher LOGIN PASSWORD 'secret-of-rho'",
+        "GRANT USAGE ON SCHEMA partita TO rho_publisher",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA partita TO rho_publisher",
+        "GRANT INSERT ON partita.entries TO rho_publisher",
+        "GRANT UPDATE (state) ON partita.entries TO rho_publisher",
+        "GRANT UPDATE ON partita.stamp TO rho_publisher",
+    )
+    publisher = Ledger(server.address("budget", user="rho_publisher", password="secret-of-rho"))
+    release = Guarantee.concentrated(rho="1/16")
+
+    with pytest.raises(LedgerError, match="cannot be used by this user; grant the rights"):
+        publisher.debit("people", release, what="ages")
+    ledger.open("others", rho=1)
+    publisher.mark_done(publisher.debit("people", release, what="ages"))
+    publisher.debit("others", release, what="ages")
+
+    assert str(ledger.balance("others").left) == "rho 15/16"

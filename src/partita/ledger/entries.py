@@ -1,6 +1,6 @@
 """What a ledger holds, wherever it is stored: amounts, terms, debits, and how charges compose.
 
-Amount, Balance    epsilon and delta as a currency
+Amount, Balance    epsilon and delta, or rho, as a currency
 checked_...        parameters, checked
 LedgerStore        what keeps a ledger: one piece of work in one durable transaction
 Terms              what the steward opened: a total, a unit, neighbours, constant columns
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -19,45 +20,63 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import or_
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
 
+from partita.concentrated import epsilon_of_rho
 from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError, check, check_type
-from partita.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit
+from partita.guarantee import ADD_REMOVE, Guarantee, Neighbors, Unit, short
 from partita.html import card
 from partita.numbers import integer
 from partita.storage import Damaged
 
+_ZERO: Final = Fraction(0)
 _READABLE: Final = 40  # decimal digits of a number that is shown exactly; longer ones are rounded
 
 
 @final
 @dataclass(frozen=True)
 class Amount:
-    """Some epsilon and some delta.
+    """Some epsilon and some delta; or some rho, where a dataset is opened in rho.
 
     >>> print(Amount(Fraction(1, 3)) + Amount(Fraction(1, 6), Fraction(1, 1000)))
     epsilon 1/2 and delta 1/1000
+    >>> print(Amount.of_rho(Fraction(1, 8)) * 3)
+    rho 3/8
     """
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
+    """None in a dataset that is opened in epsilon."""
+
+    @staticmethod
+    def of_rho(rho: Fraction) -> Amount:
+        """An amount of rho, be it 0."""
+        return Amount(rho=rho)
 
     def __add__(self, other: Amount) -> Amount:
-        return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
+        return self._with(other, operator.add)
 
     def __sub__(self, other: Amount) -> Amount:
-        return Amount(self.epsilon - other.epsilon, self.delta - other.delta)
+        return self._with(other, operator.sub)
 
     def __mul__(self, count: int) -> Amount:
-        return Amount(self.epsilon * count, self.delta * count)
+        rho = None if self.rho is None else self.rho * count
+        return Amount(self.epsilon * count, self.delta * count, rho)
 
     def __or__(self, other: Amount) -> Amount:
-        """The larger epsilon and the larger delta."""
-        return Amount(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
+        """The larger epsilon, the larger delta, the larger rho."""
+        return self._with(other, max)
+
+    def _with(self, other: Amount, join: Callable[[Fraction, Fraction], Fraction]) -> Amount:
+        rho = None
+        if self.rho is not None or other.rho is not None:
+            rho = join(self.rho or _ZERO, other.rho or _ZERO)
+        return Amount(join(self.epsilon, other.epsilon), join(self.delta, other.delta), rho)
 
     def fits(self, room: Amount) -> bool:
-        """Whether neither epsilon nor delta is above what `room` has."""
-        return self.epsilon <= room.epsilon and self.delta <= room.delta
+        """Whether nothing of it is above what `room` has."""
+        return all(needs <= has for has, needs in self._pairs(room))
 
     def times_in(self, room: Amount) -> int:
         """How often this positive amount fits into `room`, one after the other.
@@ -65,17 +84,29 @@ class Amount:
         >>> Amount(Fraction(1, 3)).times_in(Amount(Fraction(1)))
         3
         """
-        pairs = [(room.epsilon, self.epsilon), (room.delta, self.delta)]
-        return min(int(has // needs) for has, needs in pairs if needs)
+        return min(int(has // needs) for has, needs in self._pairs(room) if needs)
+
+    def _pairs(self, room: Amount) -> list[tuple[Fraction, Fraction]]:
+        """What the room has of each currency, and what this amount needs."""
+        rhos = (room.rho or _ZERO, self.rho or _ZERO)
+        return [(room.epsilon, self.epsilon), (room.delta, self.delta), rhos]
 
     def __str__(self) -> str:
         return self.said(delta=self.delta > 0)
 
     def said(self, *, delta: bool) -> str:
         """In words, with delta or without."""
+        if self.rho is not None:
+            return f"rho {_format_number(self.rho)}"
         return f"epsilon {_format_number(self.epsilon)}" + (
             f" and delta {_format_number(self.delta)}" if delta else ""
         )
+
+    def epsilon_at(self, delta: Fraction) -> Fraction | None:
+        """The epsilon, rounded up, that follows from an amount of rho; None for another amount."""
+        if self.rho is None:
+            return None
+        return epsilon_of_rho(self.rho, delta) if self.rho > 0 else _ZERO
 
 
 @final
@@ -84,6 +115,9 @@ class Balance:
     """What a dataset has: `left` is what a release about everybody may cost.
 
     A release about one part may cost more where other parts have spent more than it has.
+
+    >>> print(Balance(Amount.of_rho(Fraction(1, 2)), Amount.of_rho(Fraction(1, 8))).left)
+    rho 3/8
     """
 
     total: Amount
@@ -94,8 +128,38 @@ class Balance:
         """What is not spent."""
         return self.total - self.spent
 
+    @property
+    def curve(self) -> tuple[CurvePoint, ...]:
+        """What is spent and the total as epsilon at some deltas, where the dataset is opened in rho."""
+        if self.total.rho is None:
+            return ()
+        return tuple(
+            CurvePoint(delta, self.total.epsilon_at(delta) or _ZERO, self.spent.epsilon_at(delta) or _ZERO)
+            for delta in CURVE_DELTAS
+        )
+
     def _repr_html_(self) -> str:
-        return card("Balance", [("total", self.total), ("spent", self.spent), ("left", self.left)])
+        rows = [("total", str(self.total)), ("spent", str(self.spent)), ("left", str(self.left))]
+        return card("Balance", [*rows, *((f"delta {short(each.delta)}", each.words) for each in self.curve)])
+
+
+CURVE_DELTAS: Final = (Fraction(1, 10**6), Fraction(1, 10**9), Fraction(1, 10**12))
+"""The deltas at which a balance in rho is stated as epsilon."""
+
+
+@final
+@dataclass(frozen=True)
+class CurvePoint:
+    """Of a balance in rho: the epsilon, rounded up, that the total and what is spent are at one delta."""
+
+    delta: Fraction
+    total: Fraction
+    spent: Fraction
+
+    @property
+    def words(self) -> str:
+        """Both, in words."""
+        return f"epsilon {short(self.spent)} is spent of {short(self.total)}"
 
 
 def _format_number(number: Fraction) -> str:
@@ -151,7 +215,7 @@ def checked_guarantee(guarantee: object) -> Guarantee:
     """`guarantee`, if it is one, of numbers that fit into a ledger."""
     fix = "pass the .guarantee of a mechanism"
     stated: Guarantee = check_type(guarantee, Guarantee, "guarantee", "must be a Guarantee", fix=fix)
-    for name in ("epsilon", "delta", "contributions", "intrusions"):
+    for name in ("epsilon", "delta", "rho", "contributions", "intrusions"):
         writable(getattr(stated, name), name)
     return stated
 
@@ -204,7 +268,10 @@ Result = TypeVar("Result")
 
 MARK: Final = b"PLdg"
 VERSION: Final = 1
-"""What the tables of a ledger are stamped with, wherever they are."""
+"""What the tables of a ledger are stamped with, wherever they are, as long as nothing states rho."""
+
+CONCENTRATED: Final = 2
+"""The stamp of a ledger with columns for rho: earlier versions of Partita must not read it as free."""
 
 LOCKED = ("is locked by another process", "try again, or end the process that holds it")
 DAMAGED = ("is damaged", "restore a copy that knows every debit; a new ledger would forget what was spent")
@@ -259,6 +326,9 @@ class LedgerStore(Protocol):
         Writers come one after the other, and each sees what all before it wrote.
         """
 
+    def widen(self, connection: Connection) -> None:
+        """Add the columns for rho and stamp the ledger anew, in this transaction, unless that was done."""
+
     def error(self, rule: str, fix: str) -> LedgerError:
         """An error that names the place as it may be shown."""
 
@@ -268,10 +338,18 @@ _MOST_CONTRIBUTIONS: Final = 1_000_000
 _ROWS: Final = ("row", "event")
 
 
+class Protected(TypedDict):
+    """Whom the total protects, as keywords of a guarantee."""
+
+    neighbors: Neighbors
+    unit: Unit
+    contributions: int
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The total, and between which neighbours it is promised.
+    """The total, and between which neighbours it is promised; in epsilon and delta, or in rho.
 
     `contributions` is the most rows (events) that a person (user) has in the dataset, where that is
     publicly known; it prices releases that protect single rows only. `constant` names the columns
@@ -284,27 +362,37 @@ class Terms:
     unit: Unit
     contributions: int | None
     constant: tuple[str, ...]
+    rho: Fraction = _ZERO
+    """0 where the dataset is opened in epsilon; where it is not, epsilon and delta are 0."""
 
     @staticmethod
     def checked(
         *,
-        epsilon: object,
-        delta: object,
+        epsilon: object = None,
+        delta: object = 0,
+        rho: object = None,
         neighbors: Neighbors,
         unit: Unit,
         contributions: int | None,
         constant: object,
     ) -> Terms:
-        """Terms that follow the rules, with a warning where epsilon is large."""
+        """Terms that follow the rules, with a warning where epsilon or rho is large."""
+        rule, fix = "must come without rho, or rho without it", "open a dataset in one of the two"
+        check((epsilon is None) != (rho is None), "epsilon", rule, given=epsilon, fix=fix)
+        fix = "leave it out: every delta has an epsilon that follows from rho"
+        check(rho is None or delta in (0, "0"), "delta", "must come with epsilon", given=delta, fix=fix)
         bound = contributions
         if bound is not None:
             bound = integer(bound, "contributions", low=1, high=_MOST_CONTRIBUTIONS)
-        total = checked_guarantee(
-            Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors, unit=unit, contributions=bound or 1)
-        )
+        protected: Protected = {"neighbors": neighbors, "unit": unit, "contributions": bound or 1}
+        if rho is None:
+            total = checked_guarantee(Guarantee(epsilon=epsilon, delta=delta, **protected))
+        else:
+            total = checked_guarantee(Guarantee.concentrated(rho=rho, **protected))
         return Terms(
-            epsilon=total.epsilon,
-            delta=total.delta,
+            epsilon=_ZERO if total.rho else total.epsilon,
+            delta=_ZERO if total.rho else total.delta,
+            rho=total.rho,
             neighbors=neighbors,
             unit=unit,
             contributions=None if unit in _ROWS else bound,
@@ -314,7 +402,7 @@ class Terms:
     @property
     def total(self) -> Amount:
         """What all debits of the dataset may add up to."""
-        return Amount(self.epsilon, self.delta)
+        return Amount.of_rho(self.rho) if self.rho else Amount(self.epsilon, self.delta)
 
     def price(self, guarantee: Guarantee) -> Amount:
         """What a release with `guarantee` costs here, or a refusal if no public factor tells.
@@ -325,6 +413,15 @@ class Terms:
         epsilon 1
         """
         charged = self._per_unit(guarantee).to_neighbors(self.neighbors)
+        if self.rho:
+            writable(charged.cost_in_rho, "charged rho")
+            return Amount.of_rho(charged.cost_in_rho)
+        if charged.rho and not charged.pure and not self.delta:
+            raise IncompatibleGuarantees(
+                "a guarantee in rho has no price in a dataset opened in pure epsilon: whatever epsilon is "
+                "named, the loss exceeds it with a small probability, which delta has to pay for; "
+                "release with epsilon= alone, or open a dataset with rho= or delta="
+            )
         writable(charged.epsilon, "charged epsilon")
         writable(charged.delta, "charged delta")
         return Amount(charged.epsilon, charged.delta)
@@ -428,6 +525,8 @@ COLUMNS = (
     *("stated_epsilon", "stated_delta", "stated_neighbors", "stated_unit", "stated_contributions"),
     *("stated_intrusions", "key", "request", "state"),
 )
+RHO_COLUMNS = ("rho", "stated_rho")
+"""The last columns of a ledger in which something states rho: what was charged, and what was stated."""
 
 
 @final
@@ -454,28 +553,37 @@ class Debit:
         """Whether both ask for the same thing, on whatever day."""
         return all(getattr(self, name) == getattr(other, name) for name in _SAME)
 
+    @property
+    def states_rho(self) -> bool:
+        """Whether it needs the columns of rho."""
+        return bool(self.charged.rho or self.stated.rho)
+
 
 def to_row(debit: Debit) -> tuple[str | None, ...]:
-    """All but the number, in the order of `COLUMNS`."""
+    """All but the number, in the order of `COLUMNS`; then those of rho, if it states rho."""
     stated = debit.stated
     return (
         *(debit.dataset, debit.what, debit.day, str(debit.charged.epsilon), str(debit.charged.delta)),
         *(debit.part or (None, None)),
         *(str(stated.epsilon), str(stated.delta), stated.neighbors, stated.unit),
         *(str(stated.contributions), str(stated.intrusions), debit.key, debit.request, debit.state),
+        *((str(debit.charged.rho or _ZERO), str(stated.rho)) if debit.states_rho else ()),
     )
 
 
 def from_row(row: Sequence[Any]) -> Debit:
-    """The entry in a row of `COLUMNS`."""
-    number, dataset, what, day, epsilon, delta, column, value, *stated, key, request, state = row
+    """The entry in a row of `COLUMNS`, with those of rho or without."""
+    rho, stated_rho = row[len(COLUMNS) :] or ("0", "0")
+    number, dataset, what, day, epsilon, delta, column, value, *stated, key, request, state = row[
+        : len(COLUMNS)
+    ]
     return Debit(
         number=number,
         dataset=dataset,
         what=what,
         day=day,
-        stated=_read_guarantee(*stated),
-        charged=amount(epsilon, delta),
+        stated=_read_guarantee(*stated, rho=stated_rho),
+        charged=amount(epsilon, delta, rho),
         part=(column, value) if column is not None else None,
         key=key,
         request=request,
@@ -483,13 +591,13 @@ def from_row(row: Sequence[Any]) -> Debit:
     )
 
 
-def amount(epsilon: object, delta: object) -> Amount:
-    """The amount that two columns of a row hold."""
-    return Amount(_stored(epsilon), _stored(delta))
+def amount(epsilon: object, delta: object, rho: object = "0") -> Amount:
+    """The amount that the columns of a row hold: one of rho, or of epsilon and delta."""
+    return Amount(_stored(epsilon), _stored(delta), _stored(rho) or None)
 
 
 def _read_guarantee(
-    epsilon: str, delta: str, neighbors: str, unit: str, contributions: str, intrusions: str
+    epsilon: str, delta: str, neighbors: str, unit: str, contributions: str, intrusions: str, *, rho: str
 ) -> Guarantee:
     """A guarantee as it was written; it was checked, and warned about, before."""
     guarantee = object.__new__(Guarantee)
@@ -500,6 +608,7 @@ def _read_guarantee(
         unit=unit,
         contributions=int(_stored(contributions)),
         intrusions=int(_stored(intrusions)),
+        rho=_stored(rho),
     )
     return guarantee
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, final
@@ -27,9 +28,11 @@ from partita.errors import (
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.ledger.entries import (
     COLUMNS,
+    CONCENTRATED,
     DAMAGED,
     LOCKED,
     MARK,
+    RHO_COLUMNS,
     VERSION,
     Amount,
     Balance,
@@ -124,11 +127,23 @@ _COUNTERS: Final = (
 )
 """How far each durable counter has got, and who writes it; the first ledgers have no such table."""
 
+_RHO: Final = (
+    "ALTER TABLE datasets ADD COLUMN rho TEXT NOT NULL DEFAULT '0'",
+    "ALTER TABLE entries ADD COLUMN rho TEXT NOT NULL DEFAULT '0'",
+    "ALTER TABLE entries ADD COLUMN stated_rho TEXT NOT NULL DEFAULT '0'",
+    "CREATE INDEX terms_rho ON datasets (name, rho)",
+    "CREATE INDEX charges_rho ON entries (dataset, part_column, part_value, rho)",
+    """CREATE TRIGGER entries_keep_rho BEFORE UPDATE OF rho, stated_rho ON entries
+    BEGIN SELECT RAISE (ABORT, 'entries are never rewritten'); END""",
+    f"PRAGMA user_version = {CONCENTRATED}",
+)
+"""What a ledger gets with its first rho: columns behind all others, with the same rules, and a new stamp."""
+
 _BUILD: Final = (*DURABLE, "PRAGMA foreign_keys = ON")
 _FORMAT: Final = SqliteFormat(
     name="ledger",
     mark=MARK,
-    versions=(VERSION,),
+    versions=(VERSION, CONCENTRATED),
     schema=_SCHEMA,
     additions=_COUNTERS,
     pragmas=("PRAGMA journal_mode = TRUNCATE", *_BUILD),
@@ -177,6 +192,13 @@ class LedgerFile:
         """What `work` returns, once all it wrote is on disk; if it raises, nothing is written."""
         return transact(_FORMAT, self.path, work, write=True, patience=self.patience)
 
+    def widen(self, connection: Connection) -> None:
+        """Add the columns for rho, and stamp the file anew: whole or not at all."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == VERSION:
+            for statement in _RHO:
+                connection.execute(statement)
+
     def create(self) -> None:
         """Put an empty ledger at the path, unless there is one: an empty file is never mistaken for it."""
         _FORMAT.create(self.path)
@@ -189,10 +211,7 @@ class LedgerFile:
 LedgerPlace: TypeAlias = "Ledger | str | os.PathLike[str]"
 """A ledger as people give it: opened, or by its path or address."""
 
-_SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM entries"
-_INSERT: Final = (
-    f"INSERT INTO entries ({', '.join(COLUMNS[1:])}) VALUES ({', '.join('?' for _ in COLUMNS[1:])})"
-)
+_SELECT: Final = "SELECT * FROM entries"  # `COLUMNS`, then those of rho where the ledger has them
 
 
 @final
@@ -249,18 +268,24 @@ class Ledger:
         self,
         dataset: str,
         *,
-        epsilon: object,
+        epsilon: object = None,
         delta: object = 0,
+        rho: object = None,
         unit: Unit = "row",
         contributions: int | None = None,
         neighbors: Neighbors = "add-remove",
         constant: tuple[str, ...] = (),
     ) -> Terms:
-        """Give a dataset its budget, once and for all; again with the same terms changes nothing."""
+        """Give a dataset its budget, once and for all; again with the same terms changes nothing.
+
+        The budget is epsilon, perhaps with delta, or rho: zero-concentrated privacy, in which many releases
+        cost less. Versions of Partita before 0.2 refuse a ledger from its first rho on.
+        """
         name = checked_text(dataset, "dataset")
         terms = Terms.checked(
             epsilon=epsilon,
             delta=delta,
+            rho=rho,
             neighbors=neighbors,
             unit=unit,
             contributions=contributions,
@@ -268,7 +293,7 @@ class Ledger:
         )
         if not self._store.exists():
             self._store.create()
-        self._store.write(lambda connection: _open(connection, name, terms))
+        self._store.write(lambda connection: _open(self._store, connection, name, terms))
         return terms
 
     def datasets(self) -> dict[str, Terms]:
@@ -283,13 +308,14 @@ class Ledger:
     def balance(self, dataset: str) -> Balance:
         """The total of a dataset, and what is spent and left of it."""
         terms = self._terms(dataset)
-        return Balance(terms.total, self._store.read(lambda c: _read_spending(c, dataset)).spent)
+        spending = self._store.read(lambda connection: _read_spending(connection, dataset, terms))
+        return Balance(terms.total, terms.total * 0 + spending.spent)
 
     def forecast(self, dataset: str, guarantee: Guarantee, *, part: Part | None = None) -> int:
         """How many more releases with this guarantee the dataset can pay for."""
         terms = self._terms(dataset)
         price, place = terms.price(checked_guarantee(guarantee)), terms.checked_part(part)
-        spending = self._store.read(lambda connection: _read_spending(connection, dataset))
+        spending = self._store.read(lambda connection: _read_spending(connection, dataset, terms))
         return price.times_in(terms.total - spending.before(place))
 
     def debit(
@@ -322,7 +348,7 @@ class Ledger:
             key=None if key is None else checked_text(key, "key"),
             request=digest(request),
         )
-        return self._store.write(lambda connection: _debit(connection, debit, terms))
+        return self._store.write(lambda connection: _debit(self._store, connection, debit, terms))
 
     def mark_done(self, debit: Debit) -> Debit:
         """Record that the release of a debit is stored; again changes nothing."""
@@ -349,9 +375,11 @@ class Ledger:
         return terms
 
 
-def _open(connection: Connection, dataset: str, terms: Terms) -> None:
+def _open(store: LedgerStore, connection: Connection, dataset: str, terms: Terms) -> None:
     there = _read_terms(connection).get(dataset)
     if there is None:
+        if terms.rho:
+            store.widen(connection)
         _add_terms(connection, dataset, terms)
     elif there != terms:
         raise TermsDiffer(
@@ -360,11 +388,11 @@ def _open(connection: Connection, dataset: str, terms: Terms) -> None:
         )
 
 
-def _debit(connection: Connection, debit: Debit, terms: Terms) -> Debit:
+def _debit(store: LedgerStore, connection: Connection, debit: Debit, terms: Terms) -> Debit:
     earlier = None if debit.key is None else _find_debit(connection, "key", debit.key)
     if earlier is not None:
         return _replay(earlier, debit)
-    spending = _read_spending(connection, debit.dataset)
+    spending = _read_spending(connection, debit.dataset, terms)
     left = terms.total - spending.before(debit.part)
     if not debit.charged.fits(left):
         amounts = (spending.spent, terms.total, debit.charged, left)
@@ -375,6 +403,8 @@ def _debit(connection: Connection, debit: Debit, terms: Terms) -> Debit:
             f"asked {asked}, left {room}{where}; "
             "ask for no more than is left, or answer from a release that is paid for"
         )
+    if debit.states_rho:
+        store.widen(connection)
     return replace(debit, number=add_debit(connection, debit))
 
 
@@ -436,31 +466,37 @@ def ledger_at(ledger: object) -> Ledger:
 
 
 # The statements of a ledger, always inside a transaction.
+_TERMS: Final = ("name", "epsilon", "delta", "neighbors", "unit", "contributions", "constant")
+
+
 def _read_terms(connection: Connection) -> dict[str, Terms]:
     """The terms of every dataset, in the order of their names."""
-    rows = connection.execute(
-        "SELECT name, epsilon, delta, neighbors, unit, contributions, constant FROM datasets ORDER BY name"
-    )
+    rows = connection.execute("SELECT * FROM datasets ORDER BY name")
     return {name: _terms(*row) for name, *row in rows.fetchall()}
 
 
 def _add_terms(connection: Connection, dataset: str, terms: Terms) -> None:
     """Write the terms of a new dataset."""
     amounts, unit = (str(terms.epsilon), str(terms.delta)), (terms.neighbors, terms.unit)
-    row = (dataset, *amounts, *unit, terms.contributions, json.dumps(terms.constant))
-    connection.execute("INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    rho = {"rho": str(terms.rho)} if terms.rho else {}
+    row = (dataset, *amounts, *unit, terms.contributions, json.dumps(terms.constant), *rho.values())
+    connection.execute(f"INSERT INTO datasets {_values((*_TERMS, *rho))}", row)
 
 
-def _read_spending(connection: Connection, dataset: str) -> Spending:
-    """The sums per part: the store counts equal charges, so that only different ones are added here."""
+def _read_spending(connection: Connection, dataset: str, terms: Terms) -> Spending:
+    """The sums per part: the store counts equal charges, so that only different ones are added here.
+
+    Charges are in rho where the terms are; a ledger without rho has no column of it.
+    """
+    charge = "epsilon, delta, rho" if terms.rho else "epsilon, delta"
     rows = connection.execute(
-        "SELECT part_column, part_value, epsilon, delta, COUNT(*) FROM entries WHERE dataset = ?"
-        " GROUP BY part_column, part_value, epsilon, delta",
+        f"SELECT part_column, part_value, COUNT(*), {charge} FROM entries WHERE dataset = ?"
+        f" GROUP BY part_column, part_value, {charge}",
         (dataset,),
     )
     sums: defaultdict[Part | None, Amount] = defaultdict(Amount)
-    for column, value, epsilon, delta, count in rows.fetchall():
-        sums[(column, value) if column is not None else None] += amount(epsilon, delta) * count
+    for column, value, count, *charged in rows.fetchall():
+        sums[(column, value) if column is not None else None] += amount(*charged) * count
     return Spending(dict(sums))
 
 
@@ -477,15 +513,27 @@ def _find_debit(connection: Connection, column: str, value: str | int) -> Debit 
 
 def add_debit(connection: Connection, debit: Debit) -> int:
     """Write an entry; its number, which is the largest: numbers rise, and writers come one by one."""
-    connection.execute(_INSERT, to_row(debit))
+    columns = (*COLUMNS[1:], *RHO_COLUMNS) if debit.states_rho else COLUMNS[1:]
+    connection.execute(f"INSERT INTO entries {_values(columns)}", to_row(debit))
     (number,) = connection.execute("SELECT MAX(number) FROM entries").fetchone()
     return int(number)
 
 
+def _values(columns: Sequence[str]) -> str:
+    """The columns that a row has, and a question mark for the value of each."""
+    return f"({', '.join(columns)}) VALUES ({', '.join('?' for _ in columns)})"
+
+
 def _terms(
-    epsilon: str, delta: str, neighbors: Any, unit: Any, contributions: int | None, constant: str
+    epsilon: str,
+    delta: str,
+    neighbors: Any,
+    unit: Any,
+    contributions: int | None,
+    constant: str,
+    rho: str = "0",
 ) -> Terms:
-    total = amount(epsilon, delta)
+    total = amount(epsilon, delta, rho)
     try:
         columns = tuple(json.loads(constant))
     except (TypeError, ValueError):
@@ -493,6 +541,7 @@ def _terms(
     return Terms(
         epsilon=total.epsilon,
         delta=total.delta,
+        rho=total.rho or Fraction(0),
         neighbors=neighbors,
         unit=unit,
         contributions=contributions,

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final, TypeVar, final
 
 from partita.errors import InvalidParameter, LedgerError
-from partita.ledger.entries import DAMAGED, LOCKED, MARK, VERSION, Connection, Found
+from partita.ledger.entries import CONCENTRATED, DAMAGED, LOCKED, MARK, VERSION, Connection, Found
 from partita.storage import Damaged
 
 # Addresses of PostgreSQL databases, such as postgresql://user:password@host:5432/database?sslmode=verify-full,
@@ -177,6 +177,15 @@ CREATE TRIGGER counters_rest BEFORE TRUNCATE ON counters
 EXECUTE FUNCTION refuse('counters are never removed');
 """
 
+_RHO: Final = f"""
+ALTER TABLE datasets ADD COLUMN rho TEXT COLLATE "C" NOT NULL DEFAULT '0';
+ALTER TABLE entries ADD COLUMN rho TEXT COLLATE "C" NOT NULL DEFAULT '0';
+ALTER TABLE entries ADD COLUMN stated_rho TEXT NOT NULL DEFAULT '0';
+ALTER TABLE stamp DISABLE TRIGGER stamp_stays;
+UPDATE stamp SET version = {CONCENTRATED};
+ALTER TABLE stamp ENABLE TRIGGER stamp_stays;
+"""
+"""What a ledger gets with its first rho. The rules compare whole rows, so they cover new columns, too."""
 
 Result = TypeVar("Result")
 
@@ -291,6 +300,11 @@ class PostgresStore:
 
         self._connect(make)
 
+    def widen(self, connection: Connection) -> None:
+        """Add the columns for rho, and stamp the ledger anew; only the owner of the tables may."""
+        if self._version(connection) == VERSION:
+            connection.execute(_RHO)
+
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds in one consistent state of the database."""
         return self._transact(self._begin("READ ONLY", ""), work)
@@ -325,9 +339,14 @@ class PostgresStore:
         return self._connect(act)
 
     def _check_version(self, connection: Connection) -> None:
+        version = self._version(connection)
+        if version not in (VERSION, CONCENTRATED):
+            rule = f"has schema version {version}, not {VERSION} or {CONCENTRATED}"
+            raise self.error(rule, "use the Partita that wrote it")
+
+    def _version(self, connection: Connection) -> int | None:
         (version,) = connection.execute("SELECT version FROM stamp").fetchone() or (None,)
-        if version != VERSION:
-            raise self.error(f"has schema version {version}, not {VERSION}", "use the Partita that wrote it")
+        return None if version is None else int(version)
 
     def _check_server(self, connection: Connection) -> None:
         if connection.execute("SELECT current_setting('fsync')").fetchone() != ("on",):
