@@ -278,7 +278,7 @@ class Guarantee:
         ('epsilon 1/2', 'rho 1/8 (epsilon 3.05813 at delta 1e-9)')
         """
         if not self.rho:
-            return f"epsilon {self.epsilon}" + ("" if self.pure else f" and delta {self.delta}")
+            return f"epsilon {short(self.epsilon)}" + ("" if self.pure else f" and delta {self.delta}")
         where = "" if self.pure else f" at delta {short(self.delta)}"
         return f"rho {short(self.rho)} (epsilon {short(self.epsilon)}{where})"
 

@@ -241,7 +241,7 @@ def test_an_approximate_guarantee_says_nothing_about_rho() -> None:
 
     together = approximate + exact
 
-    assert (together.rho, together.epsilon) == (0, 1 + exact.epsilon)
+    assert (together.rho, together.epsilon) == (Fraction(0), 1 + exact.epsilon)
     assert together.delta == Fraction(2, 10**6)
     with pytest.raises(IncompatibleGuarantees, match="says nothing about rho"):
         approximate.cost_in_rho  # noqa: B018

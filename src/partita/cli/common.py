@@ -13,12 +13,16 @@ from fractions import Fraction
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, TextIO, TypeAlias, TypeVar, final, get_args
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias, TypeVar, final, get_args
 
+from partita.concentrated import positive
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Neighbors, Unit, positive_epsilon
 from partita.numbers import check_probability, integer
 from partita.public.records import Record, to_plain
+
+if TYPE_CHECKING:
+    from partita.ledger.entries import Amount
 
 Options: TypeAlias = argparse.Namespace
 Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
@@ -159,6 +163,25 @@ def argument(read: Callable[[str], Value]) -> Callable[[str], Value]:
 def epsilon(text: str) -> Fraction:
     """A positive number, exact: 0.1 is 1/10."""
     return positive_epsilon(text)
+
+
+@argument
+def rho(text: str) -> Fraction:
+    """A positive number, exact: 1/8 is an eighth."""
+    return positive(text, "rho", example='"1/8"')
+
+
+def check_one_budget(epsilon: object, rho: object) -> None:
+    """Refuse both budgets, and neither: what a usage error is, and not one of the library."""
+    if (epsilon is None) == (rho is None):
+        given = "epsilon is missing" if epsilon is None else "epsilon and rho are two budgets"
+        raise argparse.ArgumentTypeError(f"{given}; pass one of --epsilon and --rho")
+
+
+def amount_record(amount: Amount) -> Record:
+    """What a ledger counts, for JSON."""
+    rho = {} if amount.rho is None else {"rho": amount.rho}
+    return {"epsilon": amount.epsilon, "delta": amount.delta, **rho}
 
 
 def probability(name: str) -> Callable[[str], float]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 from partita.cli import common
 from partita.errors import LedgerError
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, short
 from partita.public.records import Record
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def _act(
 
 def _declare_open(acts: common.Commands) -> None:
     parser = _act(acts, "open", _open, "give a dataset its budget, once and for all", needs=" --epsilon 3")
-    parser.add("--epsilon E", "the total", type=common.epsilon, required=True)
-    parser.add("--delta D", "default: %(default)s, for pure privacy", default="0")
+    parser.add("--epsilon E", "the total", type=common.epsilon)
+    parser.add("--delta D", "beside epsilon; default: %(default)s, for pure privacy", default="0")
+    parser.add("--rho R", "the total in zero-concentrated privacy, in place of epsilon", type=common.rho)
     parser.add("--unit", "whom it protects; default: %(default)s", choices=common.UNITS, default="row")
     rows = "the most rows a person has, where that is public"
     parser.add("--contributions K", rows, type=common.whole("contributions"))
@@ -53,7 +55,8 @@ def _declare_open(acts: common.Commands) -> None:
 def _declare_forecast(acts: common.Commands) -> None:
     says = "say how many more releases a dataset can pay for"
     parser = _act(acts, "forecast", _forecast, says, needs=" --epsilon 1")
-    parser.add("--epsilon E", "of each release", type=common.epsilon, required=True)
+    parser.add("--epsilon E", "of each release", type=common.epsilon)
+    parser.add("--rho R", "of each release, in place of epsilon", type=common.rho)
     parser.add("--unit", "of each release; default: the dataset's", choices=common.UNITS)
     parser.add("--contributions K", "default: 1", type=common.whole("contributions"))
     parser.add("--neighbors", "default: the dataset's", choices=common.NEIGHBORS)
@@ -63,7 +66,9 @@ def _open(options: common.Options) -> common.Outcome:
     from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown
 
-    terms = {name: getattr(options, name) for name in _TERMS} | {"constant": tuple(options.constant)}
+    common.check_one_budget(options.epsilon, options.rho)
+    terms = {name: getattr(options, name) for name in (*_TERMS, "rho")}
+    terms["constant"] = tuple(options.constant)
     opened = Ledger(options.ledger).open(options.dataset, **terms)
     text = f"dataset {options.dataset!r} has {_format_terms(opened)} in {shown(options.ledger)}"
     return common.Outcome.of(text, **_terms_record(options.dataset, opened))
@@ -72,9 +77,13 @@ def _open(options: common.Options) -> common.Outcome:
 def _balance(options: common.Options) -> common.Outcome:
     balance = _existing(options.ledger).balance(options.dataset)
     amounts = {"total": balance.total, "spent": balance.spent, "left": balance.left}
-    text = common.table(((name, str(amount)) for name, amount in amounts.items()), left=2)
-    record = {name: {"epsilon": each.epsilon, "delta": each.delta} for name, each in amounts.items()}
-    return common.Outcome.of(text, dataset=options.dataset, **record)
+    lines = [(name, str(amount)) for name, amount in amounts.items()]
+    lines += [(f"at delta {short(point.delta)}", point.words) for point in balance.curve]
+    record: Record = {name: common.amount_record(each) for name, each in amounts.items()}
+    if balance.curve:
+        points = [asdict(point) for point in balance.curve]
+        record = {**record, "curve": points}
+    return common.Outcome.of(common.table(lines, left=2), dataset=options.dataset, **record)
 
 
 def _entries(options: common.Options) -> common.Outcome:
@@ -87,15 +96,20 @@ def _entries(options: common.Options) -> common.Outcome:
 def _forecast(options: common.Options) -> common.Outcome:
     ledger = _existing(options.ledger)
     terms = _terms(ledger, options.dataset)
-    each = Guarantee(
-        epsilon=options.epsilon,
-        neighbors=options.neighbors or terms.neighbors,
-        unit=options.unit or terms.unit,
-        contributions=options.contributions or 1,
-    )
+    protected: dict[str, Any] = {
+        "neighbors": options.neighbors or terms.neighbors,
+        "unit": options.unit or terms.unit,
+        "contributions": options.contributions or 1,
+    }
+    common.check_one_budget(options.epsilon, options.rho)
+    if options.rho is None:
+        each, budget = Guarantee(epsilon=options.epsilon, **protected), {"epsilon": options.epsilon}
+    else:
+        each, budget = Guarantee.concentrated(rho=options.rho, **protected), {"rho": options.rho}
     number = ledger.forecast(options.dataset, each)
-    text = f"dataset {options.dataset!r} can pay for {number} more releases of epsilon {options.epsilon}"
-    return common.Outcome.of(text, dataset=options.dataset, epsilon=options.epsilon, releases=number)
+    [(name, amount)] = budget.items()
+    text = f"dataset {options.dataset!r} can pay for {number} more releases of {name} {amount}"
+    return common.Outcome.of(text, dataset=options.dataset, **budget, releases=number)
 
 
 def _datasets(options: common.Options) -> common.Outcome:
@@ -130,7 +144,8 @@ def _format_terms(terms: Terms) -> str:
 
 
 def _terms_record(dataset: str, terms: Terms) -> Record:
-    return {"dataset": dataset} | {name: getattr(terms, name) for name in _TERMS}
+    rho = {"rho": terms.rho} if terms.rho else {}
+    return {"dataset": dataset} | {name: getattr(terms, name) for name in _TERMS} | rho
 
 
 def _entry_line(entry: Debit) -> tuple[str, ...]:
@@ -141,7 +156,7 @@ def _entry_line(entry: Debit) -> tuple[str, ...]:
 
 def _entry_record(entry: Debit) -> Record:
     same = {name: getattr(entry, name) for name in ("dataset", "what", "day")}
-    amounts = {"epsilon": entry.charged.epsilon, "delta": entry.charged.delta}
+    amounts = common.amount_record(entry.charged)
     return {
         "entry": entry.number,
         **same,

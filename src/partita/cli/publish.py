@@ -271,7 +271,7 @@ def _describe_debit(ledger: str | None, dataset: str | None) -> tuple[str, Recor
         return "not recorded: no ledger was named", None
     left = Ledger(ledger).balance(dataset).left
     text = f"by dataset {dataset!r} in {shown(ledger)}, which has {left} left"
-    return text, {"epsilon": left.epsilon, "delta": left.delta}
+    return text, common.amount_record(left)
 
 
 # `partita init`: a commented spec from a schema, never from values.

@@ -26,8 +26,10 @@ from partita.cli.common import (
     argument,
     epsilon,
     load_factory,
+    rho,
     whole,
 )
+from partita.concentrated import positive
 from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
 from partita.guarantee import positive_epsilon
 from partita.numbers import integer, rational
@@ -71,6 +73,7 @@ class Spec:
     queries: Sequence[str] | None = None
     wants: Sequence[str] | None = None
     epsilon: Fraction | None = None
+    rho: Fraction | None = None
     delta: Fraction | None = None
     person: str | None = None
     contributions: int | None = None
@@ -249,6 +252,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "queries": _names,
     "wants": _names,
     "epsilon": positive_epsilon,
+    "rho": lambda value: positive(value, "rho", example='"1/8"'),
     "delta": lambda value: rational(value, "delta"),
     "contributions": lambda value: integer(value, "contributions", low=1),
     "header": _names,
@@ -443,7 +447,10 @@ def add_request(parser: CommandParser) -> None:
     says = "publish just this statistic, for example 'median of salary'; may be repeated"
     parser.add("--want STATISTIC", says, action="append")
     parser.add("--epsilon E", "what all views together may cost", type=epsilon)
-    parser.add("--delta D", "a chance of failure that queries may have; default: none")
+    says = "the same in zero-concentrated privacy, in place of epsilon: many views cost less"
+    parser.add("--rho R", says, type=rho)
+    says = "a chance of failure that a release of epsilon may have, default: none; with rho, where its epsilon is"
+    parser.add("--delta D", f"{says} stated, default: 1e-9")
     parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
     says = "default: auto; `partita mechanisms` lists them; or MODULE:FACTORY, one of your own"
@@ -458,8 +465,10 @@ def spec_of(options: Options) -> Spec:
 
 def requested(options: Options, spec: Spec) -> dict[str, Any]:
     """The parameters of `plan` and `publish` that options or spec give; the others have their defaults."""
+    flagged = options.epsilon is not None or options.rho is not None  # then the spec's budget does not count
     given = {
-        "epsilon": options.epsilon or spec.epsilon,
+        "epsilon": options.epsilon if flagged else spec.epsilon,
+        "rho": options.rho if flagged else spec.rho,
         "delta": options.delta or spec.delta,
         **_layout(options, spec),
         "together": options.together or spec.together,
@@ -473,8 +482,9 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
     schema = schema_of(options, spec)
     if options.mechanism is not None and ":" in options.mechanism:  # never from a spec: it would run code
         given["mechanism"] = load_factory(options.mechanism)
-    if given["epsilon"] is None:
-        raise argparse.ArgumentTypeError("epsilon is missing; pass --epsilon, or write it in the spec")
+    if given["epsilon"] is None and given["rho"] is None:
+        fix = "pass --epsilon or --rho, or write it in the spec"
+        raise argparse.ArgumentTypeError(f"epsilon is missing; {fix}")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}
 
 
@@ -564,13 +574,14 @@ _CSV_TEMPLATE: Final = """\
 
 _RELEASE_TEMPLATE: Final = f"""
 # epsilon = "1"                 # or --epsilon; all views together cost this much
+# rho = "1/8"                   # or --rho, in place of epsilon; many views cost less
 # shares = [1, 1]               # how the views share it: a weight for each
 # together = [["age", "salary"]]    # columns of a large table that matter in combination
 # sums = ["salary"]             # sums and means of these columns, by the other columns of each view
 # moments = ["salary"]          # the same, with variances
 # queries = ["ranges(age) * value(salary)"]    # answers to exactly these queries
 # wants = ["median of salary", "mean of delay by dest"]    # just these statistics, and nothing else
-# delta = "1e-6"                # a chance of failure that the queries may have
+# delta = "1e-6"                # a chance of failure, beside epsilon; with rho, where its epsilon is stated
 # person = "id"                 # the column that says whose row it is; without it, every row is a person
 # contributions = 1             # at most this many rows of a person count
 # neighbors = "add-remove"      # or "change-one", if the number of people is public

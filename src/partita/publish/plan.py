@@ -20,7 +20,7 @@ from partita.domain.base import Domain
 from partita.domain.columns import number_text
 from partita.domain.numeric import Real
 from partita.errors import InvalidParameter, check, check_type, warn_once
-from partita.guarantee import Guarantee, Neighbors
+from partita.guarantee import Guarantee, Neighbors, short
 from partita.html import card, grid
 from partita.ledger.entries import checked_day
 from partita.numbers import check_probability, integer, rational
@@ -96,6 +96,8 @@ class Outlook:
     epsilon: Fraction
     predictions: tuple[Prediction, ...]
     planned: bool
+    rho: Fraction | None = None
+    """Its part of rho, where rho is spent; epsilon is then what its own guarantee states."""
 
     @property
     def choice(self) -> Choice[Any]:
@@ -123,6 +125,7 @@ class Outlook:
             "step": None if self.rounding is None else number_text(2 * self.rounding),
             "rounding": None if self.rounding is None else number_text(self.rounding),
             "planned": self.planned,
+            **({} if self.rho is None else {"rho": str(self.rho)}),
             "epsilon": str(self.epsilon),
             "mechanism": self.choice.name,
             "bound_of": self.view.bound_of,
@@ -255,6 +258,7 @@ _HEADS: Final = (
     "view",
     "mechanism",
     "step",
+    "rho",
     "epsilon",
     "rows",
     "error",
@@ -282,7 +286,8 @@ _MEANINGS: Final[Mapping[str, str]] = {
 def plan(
     schema: Mapping[str, Domain],
     *,
-    epsilon: object,
+    epsilon: object = None,
+    rho: object = None,
     rows: int | Sequence[int] | None = None,
     by: str | Sequence[str] | None = None,
     views: Views | None = None,
@@ -291,7 +296,7 @@ def plan(
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
     wants: Wants | str | None = None,
-    delta: object = 0,
+    delta: object = None,
     person: str | None = None,
     contributions: int = 1,
     neighbors: Neighbors = "add-remove",
@@ -317,6 +322,7 @@ def plan(
     request = Request.checked(
         schema,
         epsilon=epsilon,
+        rho=rho,
         by=by,
         views=views,
         shares=shares,
@@ -341,7 +347,7 @@ def plan(
         for domain in () if is_own(mechanism) else _other_steps(_alone(view), finer):
             schema_of_one = {view.name: domain}
             other = view_request(
-                schema_of_one, view.share, request.guarantee, mechanism, options=request.options
+                schema_of_one, view.share, request.shared, mechanism, options=request.options
             )
             outlooks.append(_outlook(other, request, guesses, chance, planned=False))
     return Plan(request=request, outlooks=tuple(outlooks), beta=chance)
@@ -353,7 +359,8 @@ def _outlook(
     predict = view.choice.mechanism.predicted_numbers
     return Outlook(
         view=view,
-        epsilon=view.share * request.guarantee.epsilon,
+        epsilon=view.guarantee.epsilon if request.promised else view.share * request.guarantee.epsilon,
+        rho=view.share * request.promised.rho if request.promised else None,
         predictions=tuple(
             Prediction(
                 rows,
@@ -362,7 +369,7 @@ def _outlook(
                 view.bound(beta, rows),
                 view.plan_lines(rows),
                 view.predict_table(rows),
-                view.plan_warnings(rows, request.guarantee.epsilon),
+                view.plan_warnings(rows, request.shared),
             )
             for rows in guesses
         ),
@@ -439,7 +446,9 @@ def _short(view: ViewRequest[Any]) -> str:
 
 def _format_entry(line: Mapping[str, Any], head: str) -> str:
     """One entry of a line as text; nothing where a column has no step."""
-    value = line[head]
+    value = line.get(head, "")
+    if head in ("rho", "epsilon") and "rho" in line:
+        return short(Fraction(value))
     if head == "view" and "wants" in line:
         return ", ".join(line["wants"])
     if head == "view" and "by_column" in line:

@@ -67,7 +67,8 @@ def publish(
     source: object,
     schema: Mapping[str, Domain],
     *,
-    epsilon: object,
+    epsilon: object = None,
+    rho: object = None,
     by: str | Sequence[str] | None = None,
     views: Views | None = None,
     shares: Shares | None = None,
@@ -82,7 +83,7 @@ def publish(
     moments: Sequence[str] = (),
     queries: Queries | str | Sequence[Queries | str] | None = None,
     wants: Wants | str | None = None,
-    delta: object = 0,
+    delta: object = None,
     ledger: LedgerPlace | None = None,
     dataset: str | None = None,
     key: str | None = None,
@@ -108,6 +109,9 @@ def publish(
       without `by` or `views`.
     - `wants` are the statistics that are published, each by the best mechanism for it, and nothing else is:
       `wants=["median of salary", "mean of delay by dest"]`.
+    - `epsilon` is the price, or `rho`: zero-concentrated privacy, in which many views cost less. With
+      `rho`, `delta` is where the release states its epsilon, 10^-9 if left out. With `epsilon`, views
+      without queries spend the rho that epsilon and `delta` allow, if that answers better than epsilon alone.
     - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
       the guarantee is about persons. Without it the guarantee is about rows.
     - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
@@ -128,6 +132,7 @@ def publish(
     request = Request.checked(
         schema,
         epsilon=epsilon,
+        rho=rho,
         by=by,
         views=views,
         shares=shares,

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
+from partita.concentrated import DEFAULT_DELTA, rho_within
 from partita.domain.base import Domain, is_domain
 from partita.errors import InvalidParameter, InvalidRelease, check
 from partita.guarantee import Guarantee, Neighbors, Unit
-from partita.numbers import integer, rational
+from partita.numbers import check_probability, integer, rational
 from partita.public.axis.base import Json
 from partita.public.base import Provenance, ReleaseKind
 from partita.public.file import FORMAT, LARGEST, Stored, columns_of, pack, unpack, version_of, wants_entries
@@ -72,6 +73,7 @@ Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
 """A weight for each view: by its name or its tuple of columns, or in the order of the views."""
 
 _QUARTERS: Final = 4  # weights are rounded to quarters: readable, and predictions are no more exact
+_LEAST_ERROR: Final = 1e-12  # errors below it are compared as if they were it
 _HEAVIEST: Final = 4  # times the weight of counts: beyond that, counts would suffer for a prediction
 
 
@@ -83,18 +85,20 @@ def checked_shares(
     return [weight / sum(weights) for weight in weights]
 
 
-def weight_beside(error: Callable[[int], float], other: Callable[[int], float]) -> Fraction:
+def weight_beside(
+    error: Callable[[int], float], other: Callable[[int], float], *, power: float = 1 / 2
+) -> Fraction:
     """The weight of a view beside one of weight 1, from their predicted errors at equal epsilon.
 
     Errors fall as epsilon grows, so that the sum of the two is least where epsilon is shared as the square
-    roots of the errors are. Their ratio is a geometric mean over `ROWS`, and the weight is rounded to
-    quarters, from 1/4 to 4.
+    roots of the errors are; where rho is shared, as their `power` 2/3. Their ratio is a geometric mean over
+    `ROWS`, and the weight is rounded to quarters, from 1/4 to 4.
 
     >>> weight_beside(lambda rows: 900.0, lambda rows: 100.0)
     Fraction(3, 1)
     """
     ratio = math.prod(error(rows) / other(rows) for rows in ROWS) ** (1 / len(ROWS))
-    quarters = round(_QUARTERS * math.sqrt(ratio)) if ratio < _HEAVIEST**2 else _QUARTERS * _HEAVIEST
+    quarters = round(_QUARTERS * ratio**power) if ratio**power < _HEAVIEST else _QUARTERS * _HEAVIEST
     return Fraction(max(1, quarters), _QUARTERS)
 
 
@@ -180,7 +184,8 @@ class Drafts:
             return request
         least = "where the predicted errors of sums and counts are least together"
         reason = least if chosen else "as asked for"
-        return replace(request, split=f"It has {request.share} of epsilon, {reason}.")
+        budget = "rho" if self.guarantee.rho else "epsilon"
+        return replace(request, split=f"It has {request.share} of {budget}, {reason}.")
 
     def _counts(self) -> list[Draft]:
         def request(columns: tuple[str, ...], share: Fraction) -> AnyRequest:
@@ -250,7 +255,9 @@ class Drafts:
         """The weight of sums beside the counts of their keys; 1 where there are no counts."""
         if not counts or not isinstance(request, SumRequest):
             return Fraction(1)
-        return weight_beside(request.predicted_error, find_view(counts, request.keys).predicted_error)
+        beside = find_view(counts, request.keys).predicted_error
+        power = 2 / 3 if self.guarantee.rho else 1 / 2
+        return weight_beside(request.predicted_error, beside, power=power)
 
 
 @final
@@ -269,13 +276,16 @@ class Request:
     wants: tuple[Want, ...] = ()
     options: Options = field(default_factory=dict)
     person: str | None
+    promised: Guarantee | None = None
+    """What was asked for in rho; None where epsilon is spent."""
 
     @staticmethod
     def checked(
         schema: Mapping[str, Domain],
         *,
-        epsilon: object,
-        delta: object = 0,
+        epsilon: object = None,
+        rho: object = None,
+        delta: object = None,
         by: str | Sequence[str] | None = None,
         views: Views | None = None,
         shares: Shares | None = None,
@@ -300,15 +310,18 @@ class Request:
             _check_wants_alone(beside)
             wanted = checked_wants(declared, wants)
         summed, asked = checked_sums(declared, sums, moments), checked_queries(declared, queries)
-        guarantee = Guarantee(
-            epsilon=epsilon,
-            delta=_delta(delta, asked),
+        guarantees = _guarantees(
+            epsilon,
+            rho,
+            delta,
+            queries=asked is not None,
             neighbors=neighbors,
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
         )
         if wanted is not None:
-            return Request._of_wants(wanted, declared, guarantee, shares, person)
+            made = [Request._of_wants(wanted, declared, each, shares, person) for each in guarantees]
+            return _least_error(made)
         named = mechanism if isinstance(mechanism, str) else ""
         alone = named in total_mechanisms()
         counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
@@ -321,7 +334,7 @@ class Request:
             views=counted,
             summed=summed,
             queries=asked,
-            guarantee=guarantee,
+            guarantee=guarantees[0],
             mechanism=mechanism,
             together=checked_together(declared, together, counted),
             keyed=() if counted else keyed,
@@ -334,18 +347,28 @@ class Request:
         check(selects, "quantiles", rule, given=named or "another", fix=fix)
         check_name(mechanism, map(len, drafts.views), queries=asked is not None, sums=plain)
         with naming_options(given, named):
-            return replace(Request.of(drafts.with_summed().requests(shares), person), options=given)
+            made = [
+                Request.of(replace(drafts, guarantee=each).with_summed().requests(shares), person, each)
+                for each in guarantees
+            ]
+            return replace(_least_error(made), options=given)
 
     @staticmethod
-    def of(requests: Sequence[ViewRequest[Any]], person: str | None) -> Request:
-        """Requests of all kinds, sorted."""
+    def of(requests: Sequence[ViewRequest[Any]], person: str | None, guarantee: Guarantee) -> Request:
+        """Requests of all kinds, sorted, which share a guarantee."""
         sums = tuple(each for each in requests if isinstance(each, SumRequest))
         queries = next((each for each in requests if isinstance(each, QueryRequest)), None)
         counts = tuple(each for each in requests if isinstance(each, CountRequest))
         quantiles = tuple(each for each in requests if isinstance(each, QuantileRequest))
         wanted = tuple(each for each in requests if isinstance(each, WantedRequest))
         return Request(
-            views=counts, sums=sums, queries=queries, quantiles=quantiles, wanted=wanted, person=person
+            views=counts,
+            sums=sums,
+            queries=queries,
+            quantiles=quantiles,
+            wanted=wanted,
+            person=person,
+            promised=guarantee if guarantee.rho else None,
         )
 
     @staticmethod
@@ -360,9 +383,9 @@ class Request:
         drafts = draft_wants(wants, schema, guarantee)
         names, equal = [draft.name for draft in drafts], [Fraction(1)] * len(drafts)
         weights = checked_shares(shares, names, lambda: equal)
-        parts = share_by_error(drafts, weights, guarantee.epsilon)
+        parts = share_by_error(drafts, weights, guarantee)
         requests = [draft.request(part) for draft, part in zip(drafts, parts, strict=True)]
-        return replace(Request.of(requests, person), wants=wants)
+        return replace(Request.of(requests, person, guarantee), wants=wants)
 
     @property
     def published(self) -> tuple[ViewRequest[Any], ...]:
@@ -377,8 +400,23 @@ class Request:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What all views promise together."""
-        return reduce(add, (view.guarantee for view in self.published))
+        """What all views promise together.
+
+        In rho that is what was asked for: they spend no more. Its epsilon is the sum of theirs if all of them
+        are pure and that is less than what follows from rho.
+        """
+        if self.promised is None:
+            return reduce(add, (view.guarantee for view in self.published))
+        together = reduce(add, (view.guarantee.in_rho() for view in self.published))
+        if together.rho > self.promised.rho:
+            raise AssertionError("views cost more rho than is promised")
+        pure = together.pure and together.epsilon <= self.promised.epsilon
+        return replace(together, rho=self.promised.rho) if pure else self.promised
+
+    @property
+    def shared(self) -> Guarantee:
+        """What views have shares of: the epsilon, or the rho."""
+        return self.promised or self.guarantee
 
     @property
     def declared(self) -> dict[str, Domain]:
@@ -407,7 +445,9 @@ class Request:
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
         delta = {} if self.guarantee.pure else {"delta": str(self.guarantee.delta)}
+        rho = {} if self.promised is None else {"rho": str(self.promised.rho)}
         return {
+            **rho,
             "epsilon": str(self.guarantee.epsilon),
             **delta,
             "neighbors": self.guarantee.neighbors,
@@ -441,11 +481,47 @@ def _check_wants_alone(beside: Mapping[str, object]) -> None:
         check(given in (None, (), False), name, rule, given=name, fix=fix)
 
 
-def _delta(delta: object, queries: Queries | None) -> Fraction:
-    exact = rational(delta, "delta")
-    rule = "must be 0 without queries: counts and sums are pure"
-    check(queries is not None or not exact, "delta", rule, given=delta, fix="leave it out")
-    return exact
+def _guarantees(
+    epsilon: object,
+    rho: object,
+    delta: object,
+    *,
+    queries: bool,
+    neighbors: Neighbors,
+    unit: Unit,
+    contributions: int,
+) -> tuple[Guarantee, ...]:
+    """What may be promised: one guarantee, or two of which the one with the smaller errors is to be taken.
+
+    With rho, delta is where its epsilon is stated. Of epsilon and delta without queries the largest rho that
+    follows may be spent, or epsilon alone; queries compose their delta by themselves.
+    """
+    protected: dict[str, Any] = {"neighbors": neighbors, "unit": unit, "contributions": contributions}
+    rule, fix = "must come without rho, or rho without it", 'pass for example epsilon=1, or rho="1/8"'
+    check((epsilon is None) != (rho is None), "epsilon", rule, given=epsilon, fix=fix)
+    if rho is not None:
+        stated = DEFAULT_DELTA if delta is None else check_probability(delta, "delta")
+        return (Guarantee.concentrated(rho=rho, delta=stated, **protected),)
+    exact = rational(0 if delta is None else delta, "delta")
+    if queries or not exact:
+        return (Guarantee(epsilon=epsilon, delta=exact, **protected),)
+    within = rho_within(epsilon, exact)
+    spent = Guarantee(epsilon=epsilon, delta=exact, rho=within, **protected)
+    return spent, Guarantee(epsilon=epsilon, **protected)
+
+
+def _least_error(requests: Sequence[Request]) -> Request:
+    """The request whose predicted errors are smallest, in a geometric mean over its views and `ROWS`.
+
+    A function of public facts. Where epsilon and delta are given and one view is published, noise for
+    epsilon alone is often smaller than any for the rho that follows.
+    """
+
+    def cost(request: Request) -> float:
+        errors = [view.predicted_error(rows) for view in request.published for rows in ROWS]
+        return sum(math.log(max(error, _LEAST_ERROR)) for error in errors) / len(errors)
+
+    return requests[0] if len(requests) == 1 else min(requests, key=cost)
 
 
 def checked_schema(schema: object) -> Mapping[str, Domain]:
@@ -525,12 +601,13 @@ def check_readable(request: Request) -> None:
 
 
 def _check_digits(request: Request) -> None:
-    epsilon = request.guarantee.epsilon
+    name = "epsilon" if request.promised is None else "rho"
+    budget: Fraction = getattr(request.guarantee, name)
     rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
     for view in request.published:
-        exact = view.share * epsilon
+        exact = view.share * budget
         fits = max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS
-        check(fits, "epsilon", rule, given=epsilon, fix="round it down")
+        check(fits, name, rule, given=budget, fix="round it down")
 
 
 def _empty_file(request: Request, provenance: Provenance) -> Stored:

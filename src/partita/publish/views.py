@@ -10,13 +10,14 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any, Final, Generic, TypeAlias, TypedDict, TypeVar, cast, final
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, final
 
+from partita.concentrated import pure_within
 from partita.domain.axis import LARGEST_AXIS, MOST_COLUMNS, Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.guarantee import Guarantee
 from partita.public.axis.quantiles import CONFIDENCE, QuantileView, list_quantiles, quantiles_name
 from partita.public.file_entries import (
     QUERIES,
@@ -52,6 +53,7 @@ from partita.trusted.mechanisms.catalogue import (
     AUTO,
     NO_OPTIONS,
     Choice,
+    Common,
     MechanismOrName,
     asked_by_name,
     axis_mechanisms,
@@ -65,6 +67,7 @@ from partita.trusted.mechanisms.catalogue import (
     quantile_mechanisms,
     query_mechanisms,
     shape_of,
+    spend,
 )
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
@@ -229,23 +232,18 @@ def check_numbers(columns: object, schema: Mapping[str, Domain], name: str) -> l
 Secret = TypeVar("Secret")
 
 
-class MechanismFacts(TypedDict):
-    """What every mechanism is made with."""
-
-    epsilon: Fraction
-    neighbors: Neighbors
-    contributions: int
-    unit: Unit
-
-
-def facts_of(guarantee: Guarantee, share: Fraction) -> MechanismFacts:
-    """The facts for a mechanism that gets this share of a guarantee's epsilon."""
-    return {
+def facts_of(guarantee: Guarantee, share: Fraction) -> Common:
+    """The facts for a mechanism that gets this share of a guarantee's epsilon, or of its rho."""
+    facts: Common = {
         "epsilon": share * guarantee.epsilon,
         "neighbors": guarantee.neighbors,
         "contributions": guarantee.contributions,
         "unit": guarantee.unit,
     }
+    if not guarantee.rho:
+        return facts
+    rho = share * guarantee.rho
+    return {**facts, "epsilon": pure_within(rho), "rho": rho, "delta": guarantee.delta}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,8 +314,8 @@ class ViewRequest(ABC, Generic[Secret]):
         """What to expect of columns and pairs of columns; None but for a table release."""
         return None
 
-    def plan_warnings(self, rows: int, epsilon: Fraction) -> tuple[str, ...]:
-        """Questions that a release would hardly answer, if there are that many rows and it spends epsilon."""
+    def plan_warnings(self, rows: int, guarantee: Guarantee) -> tuple[str, ...]:
+        """Questions that a release would hardly answer, if there are that many rows and it promises this."""
         return ()
 
     def describes(self, view: Published) -> bool:
@@ -412,12 +410,12 @@ class BoxRequest(CountRequest[Points]):
             return tuple(describe_labels(self._predict_labels(rows)))
         return tuple(describe_plan(errors, made.axes, [self._named(each) for each in made.together]))
 
-    def plan_warnings(self, rows: int, epsilon: Fraction) -> tuple[str, ...]:
-        """Columns of whose single cells little could be told, and the epsilon at which that changes."""
+    def plan_warnings(self, rows: int, guarantee: Guarantee) -> tuple[str, ...]:
+        """Columns of whose single cells little could be told, and the budget at which that changes."""
         made, errors = self.mechanism, self.predict_table(rows)
         if errors is None:
-            return tuple(warn_of_labels(self._predict_labels(rows), epsilon))
-        return tuple(warn_of_blur(self.columns, made.axes, made.rate, errors, epsilon))
+            return tuple(warn_of_labels(self._predict_labels(rows), guarantee))
+        return tuple(warn_of_blur(self.columns, made.axes, made.rate, errors, guarantee))
 
     def _predict_labels(self, rows: int) -> list[ColumnSummary]:
         """The columns whose labels would be counted one by one."""
@@ -532,10 +530,10 @@ def view_request(
         shape = shape_of(mechanism)
         if len(columns) > 1 and shape == "axes":
             axes = tuple(map(Axis.of, domains))
-            chosen = choose_own(mechanism, axes, Guarantee(**facts))
+            chosen = choose_own(mechanism, axes, **facts)
             return BoxRequest(columns=columns, domains=domains, share=share, choice=chosen)
         if len(columns) == 1 and shape == "size":
-            chosen = choose_own(mechanism, domains[0].size, Guarantee(**facts))
+            chosen = choose_own(mechanism, domains[0].size, **facts)
             return ColumnRequest(columns=columns, domains=domains, share=share, choice=chosen)
         mechanism = AUTO
     if len(columns) > 1:
@@ -626,7 +624,8 @@ def query_request(
     universe = _universe(schema, queries)
     named = mechanism if isinstance(mechanism, str) and mechanism in query_mechanisms() else AUTO
     facts, own = facts_of(guarantee, share), NO_OPTIONS if named == AUTO else options
-    choice = choose_queries(queries, universe, mechanism=named, delta=guarantee.delta, options=own, **facts)
+    delta = 0 if guarantee.rho else guarantee.delta
+    choice = choose_queries(queries, universe, mechanism=named, approximate=delta, options=own, **facts)
     return QueryRequest(
         columns=universe.columns, domains=universe.domains, share=share, choice=choice, queries=queries
     )
@@ -765,7 +764,7 @@ def sum_request(
 def _choice(
     schema: Mapping[str, Domain],
     keys: tuple[str, ...],
-    facts: MechanismFacts,
+    facts: Common,
     *,
     moments: bool,
     mechanism: MechanismOrName,
@@ -778,15 +777,15 @@ def _choice(
     if mechanism == GroupMeans.name:
         return _choose_means(schema, keys, facts, options)
     if keys == (column,):
-        tree = LogTree(value=domain, **facts)
+        tree = LogTree(**spend(LogTree, facts, value=domain))
         return Choice(tree.name, f"{_OWN_KEY} {tree.why}".rstrip(), tree)
     axes = tuple(Axis.of(schema[key]) for key in keys)
-    trees = LevelTrees(keys=axes, value=domain, moments=moments, **facts)
+    trees = LevelTrees(**spend(LevelTrees, facts, keys=axes, value=domain, moments=moments))
     return Choice(trees.name, trees.why, trees)
 
 
 def _choose_totals(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, options: Options
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: Common, options: Options
 ) -> Choice[SumMechanism]:
     """Totals by some keys, or of all rows."""
     column, domain = list(schema.items())[-1]
@@ -795,12 +794,12 @@ def _choose_totals(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     groups, rule = count_cells(axes), f"must have at most {MOST_TOTALS:,} cells in the keys of totals"
     check(groups <= MOST_TOTALS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
-    total = KnotTotal(keys=axes, value=domain, **facts, **options)
+    total = KnotTotal(**spend(KnotTotal, facts, keys=axes, value=domain, **options))
     return Choice(total.name, f"{asked_by_name(options)} {total.why}", total)
 
 
 def _choose_means(
-    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: MechanismFacts, options: Options
+    schema: Mapping[str, Domain], keys: tuple[str, ...], facts: Common, options: Options
 ) -> Choice[SumMechanism]:
     """Means by one key, or of all rows."""
     column, domain = list(schema.items())[-1]
@@ -810,5 +809,5 @@ def _choose_means(
     axes = tuple(Axis.of(schema[key]) for key in keys)
     groups, rule = count_cells(axes), f"must have at most {MOST_GROUPS:,} cells in the key of means"
     check(groups <= MOST_GROUPS, "mechanism", rule, given=groups, fix="use a coarser domain, or 'auto'")
-    means = GroupMeans(keys=axes, value=domain, **facts, **options)
+    means = GroupMeans(**spend(GroupMeans, facts, keys=axes, value=domain, **options))
     return Choice(means.name, f"{asked_by_name(options)} {means.why}", means)

@@ -45,7 +45,7 @@ from partita.publish.views import (
     sum_request,
     view_request,
 )
-from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, ROWS, Choice
+from partita.trusted.mechanisms.catalogue import AUTO, BY_NAME, ROWS, Choice, spend
 from partita.trusted.mechanisms.flat import HistogramCounts
 from partita.trusted.mechanisms.group_means import GroupMeans
 from partita.trusted.mechanisms.quantiles import QuantileSelection
@@ -233,7 +233,8 @@ def _wanted_request(
     want: Want, declared: Mapping[str, Domain], share: Fraction, guarantee: Guarantee
 ) -> WantedRequest:
     """Noise on every cell of a want: nothing is better where a row is in one cell, and cells are few."""
-    made = HistogramCounts(size=derive_cells(want, declared).size, **facts_of(guarantee, share))
+    size = derive_cells(want, declared).size
+    made = HistogramCounts(**spend(HistogramCounts, facts_of(guarantee, share), size=size))
     return WantedRequest(
         columns=tuple(declared),
         domains=tuple(declared.values()),
@@ -257,17 +258,19 @@ def _choose_sums(kinds: Set[WantKind], groups: int) -> str:
 
 
 def share_by_error(
-    drafts: Sequence[WantDraft], weights: Sequence[Fraction], epsilon: Fraction
+    drafts: Sequence[WantDraft], weights: Sequence[Fraction], guarantee: Guarantee
 ) -> list[Fraction]:
     """The part of epsilon of each view: as its weight times the square of its predicted error, to the third.
 
     A view with a part p of epsilon errs by its predicted error over p, and this minimizes the weighted sum
-    of the squares. Errors are predicted for an epsilon of at most one: beyond, integer noise vanishes faster
+    of the squares; with a part p of rho it errs by that over the root of p, and the power is a half. Errors
+    are predicted for an epsilon of at most one, or a rho of a half: beyond, integer noise vanishes faster
     than that, and nobody needs the best shares. Shares are multiples of 1/10,000, and add up to one.
     """
-    equal = Fraction(1, len(drafts)) / max(epsilon, Fraction(1))
+    budget, power = (2 * guarantee.rho, 1 / 2) if guarantee.rho else (guarantee.epsilon, 1 / 3)
+    equal = Fraction(1, len(drafts)) / max(budget, Fraction(1))
     errors = [_typical_error(draft.request(equal)) for draft in drafts]
-    parts = [(float(w) * e**2) ** (1 / 3) for w, e in zip(weights, errors, strict=True)]
+    parts = [(float(w) * e**2) ** power for w, e in zip(weights, errors, strict=True)]
     shares = [Fraction(max(1, math.floor(part / sum(parts) * _UNITS)), _UNITS) for part in parts]
     largest = max(range(len(shares)), key=shares.__getitem__)
     shares[largest] += 1 - sum(shares, Fraction(0))

@@ -16,6 +16,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from partita.domain.axis import Axis
+from partita.guarantee import Guarantee
 from partita.public.base import figure
 from partita.public.bounds import laplace_variance
 from partita.public.tables.graph import TableGraphRelease
@@ -68,7 +69,7 @@ def _describe_cover(axes: Sequence[Axis]) -> str:
 
 
 def warn_of_blur(
-    columns: Sequence[str], axes: Sequence[Axis], rate: Fraction, errors: TableErrors, epsilon: Fraction
+    columns: Sequence[str], axes: Sequence[Axis], rate: Fraction, errors: TableErrors, guarantee: Guarantee
 ) -> Iterator[str]:
     """A sentence for each column whose single cells say little, and one for cells of two columns.
 
@@ -84,7 +85,7 @@ def warn_of_blur(
     for place in blurred[:_NAMED]:
         found, axis = errors.columns[place], axes[place]
         growth = find_growth(axes, float(rate), errors.rows, place)
-        cure = "join cells" if growth is None else f"epsilon {_shown(epsilon, growth)} would tell it"
+        cure = "join cells" if growth is None else f"{_shown(guarantee, growth)} would tell it"
         cell = "label" if axis.labels else "value"
         yield (
             f"a single {cell} of {columns[place]}: ± {figure(found.half_width)} of about "
@@ -110,8 +111,11 @@ def _is_pair_blurred(axes: Sequence[Axis], pair: Sequence[int], errors: TableErr
     return NORMAL_95 * errors.cell > errors.rows / (one * other)
 
 
-def _shown(epsilon: Fraction, growth: float) -> str:
-    return f"{float(epsilon) * growth:,.3g}"
+def _shown(guarantee: Guarantee, growth: float) -> str:
+    """The budget at which noise is smaller by this factor."""
+    if guarantee.rho:
+        return f"rho {float(guarantee.rho) * growth**2:,.3g}"
+    return f"epsilon {float(guarantee.epsilon) * growth:,.3g}"
 
 
 # Of a release.
@@ -217,12 +221,12 @@ def describe_labels(columns: Sequence[ColumnSummary]) -> Iterator[str]:
         yield f"Labels are counted one by one, 95% of a single one: {named} rows."
 
 
-def warn_of_labels(columns: Sequence[ColumnSummary], epsilon: Fraction) -> Iterator[str]:
+def warn_of_labels(columns: Sequence[ColumnSummary], guarantee: Guarantee) -> Iterator[str]:
     """A sentence for each column whose single labels say little: their noise falls as epsilon grows."""
     for each in columns:
         if not each.told and each.mean > 0.0:
             yield (
                 f"a single label of {each.column}: ± {figure(each.half_width)} of about {figure(each.mean)} "
-                f"rows; epsilon {_shown(epsilon, each.half_width / each.mean)} would tell it, and so would "
+                f"rows; {_shown(guarantee, each.half_width / each.mean)} would tell it, and so would "
                 "fewer columns"
             )

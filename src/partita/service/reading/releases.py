@@ -58,6 +58,11 @@ class GuaranteeDetails(StrictModel):
     epsilon: str = Field(examples=["1/2"], description="exact")
     epsilon_value: float | None = Field(examples=[0.5])
     delta: str = Field(examples=["0"])
+    rho: str | None = Field(
+        default=None,
+        examples=["1/8"],
+        description="exact; of zero-concentrated privacy, from which epsilon and delta follow; null without it",
+    )
     neighbors: str = Field(examples=["add-remove"])
     unit: str = Field(examples=["person"])
     contributions: int

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from partita.concentrated import positive
 from partita.domain.axis import MOST_COLUMNS
 from partita.errors import InvalidParameter, KeyReused
 from partita.guarantee import positive_epsilon
@@ -49,6 +50,7 @@ class PublishOrder:
     name: str
     key: str
     epsilon: Fraction | None = None
+    rho: Fraction | None = None
     together: tuple[tuple[str, ...], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
 
@@ -200,12 +202,13 @@ class Publisher:
             self._specs / f"{order.spec}.toml",
             self.settings.folder / f"{order.name}.release.parquet",
         )
-        epsilon = [] if order.epsilon is None else [f"--epsilon={order.epsilon}"]
+        budgets = {"epsilon": order.epsilon, "rho": order.rho}
+        budget = [f"--{name}={amount}" for name, amount in budgets.items() if amount is not None]
         together = [f"--together={_join_names(columns)}" for columns in order.together]
         chosen = [f"--option={name}={value}" for name, value in order.options]
         charged = [f"--ledger={self.settings.ledger}", f"--key={order.key}"]
         publish = [sys.executable, "-P", "-m", "partita", "publish", f"--spec={spec}", f"--output={output}"]
-        given = [*epsilon, *together, *chosen]
+        given = [*budget, *together, *chosen]
         return [*publish, *charged, *given, "--json", "--", *self._data(order.spec)]
 
     @property
@@ -331,6 +334,12 @@ class PublishRequest(BaseModel):
         default=None, description="what it may cost; default: what the spec says", examples=["1/2", 1]
     )
 
+    rho: StrictStr | StrictInt | StrictFloat | None = Field(
+        default=None,
+        description="what it may cost in zero-concentrated privacy, in place of epsilon",
+        examples=["1/8"],
+    )
+
     together: list[ColumnSet] = Field(
         default=[],
         description="sets of columns of a table that matter in combination; default: what the spec says",
@@ -347,11 +356,14 @@ class PublishRequest(BaseModel):
 
     def order(self) -> PublishOrder:
         """The same, checked and exact."""
+        rule, fix = "must come without rho, or rho without it", "choose one of them"
+        check(self.epsilon is None or self.rho is None, "epsilon", rule, given=self.epsilon, fix=fix)
         return PublishOrder(
             spec=self.spec,
             name=self.name,
             key=checked_text(self.key, "key"),
             epsilon=None if self.epsilon is None else positive_epsilon(self.epsilon),
+            rho=None if self.rho is None else positive(self.rho, "rho", example='"1/8"'),
             together=tuple(tuple(checked_text(name, "together") for name in each) for each in self.together),
             options=tuple((name, _option_text(self.options[name])) for name in sorted(self.options)),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Protocol, TypedDict, final
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
+from partita.concentrated import largest, rho_of_laplace, rho_of_pure
 from partita.domain.axis import Axis
 from partita.errors import InvalidData, check, check_bool, check_data
 from partita.guarantee import (
@@ -226,12 +227,18 @@ class FixedCounts(Mechanism, ABC):
         A row that leaves the axis for a special cell costs what a row in or out of the axis does, and its
         count there; one that goes from a special cell to another costs two counts.
         """
-        if self.neighbors == ADD_REMOVE:
-            return self.contributions / self.epsilon
-        room = 1 / Fraction(self.contributions) - Fraction(self.sensitivity) / self.changed
         rule = "must leave a part of epsilon to the special cells of a column if a row changes"
-        check(room > 0, "mechanism", rule, given=type(self).__name__, fix="make it with special_cells=True")
-        return 1 / (self.epsilon * min(room, Fraction(1, 2 * self.contributions)))
+        fix = "make it with special_cells=True"
+        check(self._special_rate > 0, "mechanism", rule, given=type(self).__name__, fix=fix)
+        return 1 / (self.epsilon * self._special_rate)
+
+    @property
+    def _special_rate(self) -> Fraction:
+        """The part of epsilon that a special cell loses for each row in or out; 0 if none is left."""
+        if self.neighbors == ADD_REMOVE:
+            return Fraction(1, self.contributions)
+        room = 1 / Fraction(self.contributions) - Fraction(self.sensitivity) / self.changed
+        return max(Fraction(0), min(room, Fraction(1, 2 * self.contributions)))
 
 
 @frozen(kw_only=True)
@@ -244,9 +251,12 @@ class Additive(FixedCounts):
     bound_of: ClassVar[str] = "any range between two values"
 
     size: int
+    states_rho: bool = False
+    """Whether the guarantee states, beside epsilon, what this noise costs in rho: less than epsilon^2 / 2."""
 
     def _convert(self) -> None:
         super()._convert()
+        check_bool(self.states_rho, "states_rho")
         freeze(self, size=integer(self.size, "size", low=1, high=self.released.largest_size))
 
     def _check(self) -> None:
@@ -275,6 +285,30 @@ class Additive(FixedCounts):
     def scale(self) -> Fraction:
         """The noise scale: the largest distance of neighbours' counts, over epsilon."""
         return self.changed / self.epsilon
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom; perhaps with its rho."""
+        promised = super().guarantee
+        return replace(promised, rho=self._cost_in_rho(self.epsilon)) if self.states_rho else promised
+
+    def within_rho(self, rho: Fraction) -> Fraction:
+        """The largest epsilon at which this noise costs rho at most.
+
+        >>> from partita.trusted.mechanisms.flat import HistogramCounts
+        >>> float(HistogramCounts(size=9, epsilon=1).within_rho(Fraction(1, 2))) > 1
+        True
+        """
+        return largest(lambda epsilon: self._cost_in_rho(epsilon) <= rho)
+
+    def _cost_in_rho(self, epsilon: Fraction) -> Fraction:
+        """What it costs in rho at this epsilon, special cells beside the axis included.
+
+        Neighbours' counts lose epsilon together, and one of them `most` of it; no count changes by more than
+        the rows of a unit (docs/proofs/concentrated.md, several counts).
+        """
+        most = self.contributions * max(1 / self.changed, self._special_rate)
+        return min(rho_of_pure(epsilon), rho_of_laplace(most * epsilon, self.contributions) / most)
 
     def predicted_error(self, rows: int) -> float:
         """The root-mean-square error of a random range, exactly; the number of rows does not matter."""

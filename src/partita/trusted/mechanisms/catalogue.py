@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
 from typing import (
@@ -30,7 +31,7 @@ from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.guarantee import Guarantee, Neighbors, Unit, short
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
 from partita.public.axis.quantiles import QuantileRelease
@@ -41,7 +42,7 @@ from partita.public.sums.base import SumRelease
 from partita.public.sums.group_means import GroupMeansRelease
 from partita.public.sums.totals import KnotTotalRelease
 from partita.public.workload.release import WorkloadRelease
-from partita.trusted.mechanisms.base import AxisMechanism, FixedCounts, Private
+from partita.trusted.mechanisms.base import Additive, AxisMechanism, FixedCounts, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.options import Options, option_texts, options_of, read_options
 from partita.trusted.mechanisms.quantiles import QuantileSelection
@@ -69,12 +70,18 @@ NO_OPTIONS: Final[Options] = MappingProxyType({})
 
 
 class Common(TypedDict, total=False):
-    """The parameters that all mechanisms have; epsilon is required."""
+    """The parameters that all mechanisms have; epsilon is required.
+
+    With `rho`, what a mechanism may cost as zero-concentrated privacy, epsilon is what a pure one may spend,
+    and `delta` the delta at which one that spends rho states its epsilon.
+    """
 
     epsilon: Required[object]
     neighbors: Neighbors
     contributions: int
     unit: Unit | None
+    rho: Fraction
+    delta: Fraction
 
 
 MechanismOrName: TypeAlias = Any
@@ -155,6 +162,25 @@ def choose(
     return Choice(name, why, _make_axis(known[name], name, domain, common, options))
 
 
+def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
+    """The parameters that a mechanism of this class is made with, `shape` and its budget.
+
+    If rho is spent, a class that says `takes_rho` gets it, and delta. Flat counts get the epsilon whose noise
+    costs no more than that, all others the one whose square is at most 2 rho.
+    """
+    given: dict[str, Any] = dict(common)
+    rho, delta = given.pop("rho", None), given.pop("delta", None)
+    if rho is None:
+        return {**shape, **given}
+    if getattr(kind, "takes_rho", False):
+        del given["epsilon"]
+        return {**shape, **given, "rho": rho, "delta": delta}
+    if issubclass(kind, Additive):
+        given["epsilon"] = kind(**shape, **given).within_rho(rho)
+        return {**shape, **given, "states_rho": True}
+    return {**shape, **given}
+
+
 def asked_by_name(options: Options) -> str:
     """Why a mechanism was chosen that was asked for, with its options."""
     listed = ", ".join(f"{name} {text}" for name, text in option_texts(options).items())
@@ -197,15 +223,18 @@ def _is_made(mechanism: object) -> bool:
     return hasattr(mechanism, "release") and not isinstance(mechanism, type)
 
 
-def choose_own(mechanism: Any, where: object, promised: Guarantee) -> Choice[Any]:
+def choose_own(mechanism: Any, where: object, **common: Unpack[Common]) -> Choice[Any]:
     """A mechanism of one's own over an axis of some size, or over some axes, `where`.
 
-    It must be made for just these, promise just this, and say by an annotation what it releases.
+    It must be made for just these, promise just what it is given, or no more rho than it is given, and say by
+    an annotation what it releases.
     """
     shape = shape_of(mechanism)
-    common = {name: getattr(promised, name) for name in _PARAMETERS}
     beside = {"special_cells": True} if _needs_room(mechanism) else {}
-    made = mechanism if _is_made(mechanism) else mechanism(**{shape: where}, **beside, **common)
+    made = mechanism
+    if not _is_made(mechanism):
+        kind = mechanism if isinstance(mechanism, type) else object
+        made = mechanism(**spend(kind, common, **{shape: where}, **beside))
     if isinstance(made, FixedCounts):
         made.special_scale  # noqa: B018 -- refused now if it leaves special cells no part of epsilon
     for part in (shape, *_OWN_PARTS):
@@ -214,16 +243,29 @@ def choose_own(mechanism: Any, where: object, promised: Guarantee) -> Choice[Any
     rule = "must be made for just these axes" if shape == "axes" else f"must be made for {where} cells"
     fix = "pass a function that makes it for any"
     check(found == where, "mechanism", rule, given=_name_own(made), fix=fix)
-    rule = f"must promise just what it is given, {promised!r}"
-    fix = "pass a function that makes it for any epsilon"
-    kept = made.guarantee == promised and made.epsilon == promised.epsilon
-    check(kept, "mechanism", rule, given=_name_own(made), fix=fix)
+    _check_promise(made, common)
     kinds, released = released_kinds(made), BoxRelease if shape == "axes" else AxisRelease
     rule = f"must annotate release with what it returns, a subclass of {released.__name__}"
     fits = all(inspect.isclass(kind) and issubclass(kind, released) for kind in kinds) and kinds
     check(fits, "mechanism", rule, given=_name_own(made), fix=_OWN_FIX)
     ours = type(made) in {**axis_mechanisms(), **box_mechanisms()}.values()
     return Choice(_name_own(made), BY_NAME if ours else OWN, made)
+
+
+def _check_promise(made: Any, common: Common) -> None:
+    """Refuse a mechanism that promises something else than what it is given, or costs more rho."""
+    given: dict[str, Any] = dict(common)
+    rho, fix = given.pop("rho", None), "pass a function that makes it for any epsilon"
+    given.pop("delta", None)
+    promised = Guarantee(**given)
+    rule = f"must promise just what it is given, {promised!r}"
+    kept = made.guarantee == promised and made.epsilon == promised.epsilon
+    if rho is not None:
+        rule = f"must cost rho {short(rho)} at most, for whom it is given"
+        stated: Guarantee = made.guarantee
+        same = replace(promised, epsilon=stated.epsilon, delta=stated.delta, rho=stated.rho) == stated
+        kept = same and (stated.rho > 0 or stated.pure) and stated.cost_in_rho <= rho
+    check(kept, "mechanism", rule, given=_name_own(made), fix=fix)
 
 
 def _needs_room(mechanism: Any) -> bool:
@@ -263,8 +305,9 @@ def choose_quantiles(
     kind = quantile_mechanisms()[_check_known(mechanism, quantile_mechanisms())]
     first = domain.low if isinstance(domain, Integer) else 0
     offset = int(domain.low / domain.step) if isinstance(domain, Real) else first
-    facts = {"quantiles": quantiles, "offset": offset, "interval": interval, **options, **common}
-    return Choice(mechanism, asked_by_name(options), cast(QuantileSelection, kind(size=domain.size, **facts)))
+    facts = {"quantiles": quantiles, "offset": offset, "interval": interval, **options}
+    made = kind(**spend(kind, common, size=domain.size, **facts))
+    return Choice(mechanism, asked_by_name(options), cast(QuantileSelection, made))
 
 
 _HELD_ANYWAY: Final = "All columns are counted together, so also those that are named in together."
@@ -313,23 +356,24 @@ def choose_queries(
     queries: Queries,
     universe: Universe,
     *,
-    delta: object = 0,
     mechanism: str = AUTO,
     options: Options = NO_OPTIONS,
+    approximate: object = 0,
     **common: Unpack[Common],
 ) -> Choice[WorkloadMechanism]:
     """The mechanism for a list of queries: the one of this name, or that of the smallest predicted error.
 
-    The predicted errors are compared over the numbers of rows in `ROWS`, for rows that reach the largest
-    weights. A mechanism that cannot answer these queries, or has too many cells, is left out.
+    `approximate` is the delta that they may spend. The predicted errors are compared over the numbers of
+    rows in `ROWS`, for rows that reach the largest weights. A mechanism that cannot answer these queries, or
+    has too many cells, is left out.
     """
     known = query_mechanisms()
 
     def make(kind: type[Any]) -> WorkloadMechanism:
-        spends = {"delta": delta} if "delta" in inspect.signature(kind).parameters else {}
-        return cast(
-            WorkloadMechanism, kind(queries=queries, universe=universe, **spends, **options, **common)
-        )
+        made = spend(kind, common, queries=queries, universe=universe, **options)
+        if "delta" in inspect.signature(kind).parameters and "delta" not in made:
+            made["delta"] = approximate
+        return cast(WorkloadMechanism, kind(**made))
 
     if mechanism == AUTO:
         return _choose_least_error(dict(_make_all(make, known)))
@@ -428,7 +472,7 @@ def _make_axis(
     """The mechanism over the cells of a domain; an error about its size is one about the mechanism."""
     beside = {"special_cells": bool(domain.specials)} if issubclass(kind, FixedCounts) else {}
     try:
-        return cast(AxisMechanism, kind(size=domain.size, **beside, **options, **common))
+        return cast(AxisMechanism, kind(**spend(kind, common, size=domain.size, **beside, **options)))
     except InvalidParameter as error:
         if error.parameter != "size":
             raise
@@ -442,7 +486,7 @@ def _make_boxes(
     """The mechanism over the axes of some domains; an error about the axes is one about the mechanism."""
     axes = [Axis.of(domain) for domain in domains]
     try:
-        return cast(BoxMechanism, kind(axes=axes, **options, **common))
+        return cast(BoxMechanism, kind(**spend(kind, common, axes=axes, **options)))
     except InvalidParameter as error:
         if error.parameter != "axes":
             raise

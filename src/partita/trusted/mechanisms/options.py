@@ -29,6 +29,7 @@ _SET: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("size", "axes", "keys", "value", "universe", "offset", "unit", "special_cells"), _SCHEMA
     ),
+    **dict.fromkeys(("rho", "states_rho"), _PAID),
     **dict.fromkeys(("queries", "quantiles", "together", "moments"), _ASKED),
 }
 """What `publish` sets itself, and why it is no option."""
