@@ -68,6 +68,42 @@ def test_a_ledger_in_text(run: Run, folder: Path, act: tuple[str, ...]) -> None:
     assert done.out.strip()
 
 
+def test_a_ledger_in_rho(run: Run, people: Path, spec: Path) -> None:
+    """Opened, debited, looked at and forecast in rho; the balance tells epsilon at three deltas."""
+    opened = run("ledger", "open", "people", "--rho", "1/2")
+    run(*("publish", people, "--spec", spec, "-o", "out.parquet", "--rho", "1/8"), *_PAID)
+
+    [terms] = run("ledger", "datasets", "--json").records
+    [entry] = run("ledger", "entries", "people", "--json").records
+    [balance] = run("ledger", "balance", "people", "--json").records
+    [forecast] = run("ledger", "forecast", "people", "--rho", "1/16", "--json").records
+    text = run("ledger", "balance", "people").out
+
+    assert "has rho 1/2 under add-remove per row" in opened.out
+    assert (terms["rho"], entry["rho"], forecast["releases"]) == ("1/2", "1/8", 6)
+    assert [balance[name]["rho"] for name in ("total", "spent", "left")] == ["1/2", "1/8", "3/8"]
+    assert [point["delta"] for point in balance["curve"]] == ["1/1000000", "1/1000000000", "1/1000000000000"]
+    assert "at delta 1e-9" in text
+    assert "epsilon 3.05813 is spent of 6.47408" in text
+    assert "rho 1/8" in run("ledger", "entries", "people").out
+
+
+_PAID = ("--ledger", "budget.db", "--dataset", "people")
+
+
+@pytest.mark.parametrize("act", [("open", "people"), ("forecast", "people")])
+@pytest.mark.parametrize("budget", [(), ("--epsilon", "1", "--rho", "1")])
+def test_a_budget_is_epsilon_or_rho(run: Run, act: tuple[str, ...], budget: tuple[str, ...]) -> None:
+    """Both, or none, is a usage error."""
+    if act[0] == "forecast":
+        run("ledger", "open", "people", "--epsilon", 1)
+
+    done = run("ledger", *act, *budget)
+
+    assert done.code == 2
+    assert "pass one of --epsilon and --rho" in done.err
+
+
 @pytest.mark.parametrize("act", [("balance", "people"), ("datasets",)])
 def test_looking_makes_no_ledger(run: Run, folder: Path, act: tuple[str, ...]) -> None:
     """A wrong path is an error, not a new and empty ledger."""

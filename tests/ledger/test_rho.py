@@ -30,7 +30,7 @@ from partita.errors import (
 from partita.guarantee import Guarantee
 from partita.ledger import entries
 from partita.ledger import ledger as sqlite
-from partita.ledger.entries import Amount, Connection, Part, Spending, Terms
+from partita.ledger.entries import Amount, Connection, Spending, Terms
 from partita.ledger.ledger import Ledger
 
 OLD = Path(__file__).parents[1] / "fixtures" / "version-0.1" / "budget.ledger"
@@ -82,11 +82,8 @@ def test_sums_are_exact(rhos: list[Fraction]) -> None:
     amounts = [Amount.of_rho(rho) for rho in rhos]
     half = len(rhos) // 2
 
-    parts: dict[Part | None, Amount] = {
-        north: sum(amounts[:half], start=Amount()),
-        south: sum(amounts[half:], start=Amount()),
-    }
-    spending = Spending({None: amounts[0], **parts})
+    first, second = (sum(some, start=Amount()) for some in (amounts[:half], amounts[half:]))
+    spending = Spending({None: amounts[0], north: first, south: second})
 
     assert sum(amounts, start=Amount()).rho == sum(rhos)
     assert spending.spent.rho == rhos[0] + max(sum(rhos[:half]), sum(rhos[half:]))

@@ -449,8 +449,8 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--epsilon E", "what all views together may cost", type=epsilon)
     says = "the same in zero-concentrated privacy, in place of epsilon: many views cost less"
     parser.add("--rho R", says, type=rho)
-    says = "a chance of failure that a release of epsilon may have, default: none; with rho, where its epsilon is"
-    parser.add("--delta D", f"{says} stated, default: 1e-9")
+    says = "a chance of failure beside epsilon; with rho, where its epsilon is stated; default: none, or 1e-9"
+    parser.add("--delta D", says)
     parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
     says = "default: auto; `partita mechanisms` lists them; or MODULE:FACTORY, one of your own"

@@ -498,7 +498,7 @@ def _guarantees(
     """
     protected: dict[str, Any] = {"neighbors": neighbors, "unit": unit, "contributions": contributions}
     rule, fix = "must come without rho, or rho without it", 'pass for example epsilon=1, or rho="1/8"'
-    check((epsilon is None) != (rho is None), "epsilon", rule, given=epsilon, fix=fix)
+    check(epsilon is None or rho is None, "epsilon", rule, given=epsilon, fix=fix)
     if rho is not None:
         stated = DEFAULT_DELTA if delta is None else check_probability(delta, "delta")
         return (Guarantee.concentrated(rho=rho, delta=stated, **protected),)

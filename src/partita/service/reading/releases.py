@@ -61,7 +61,7 @@ class GuaranteeDetails(StrictModel):
     rho: str | None = Field(
         default=None,
         examples=["1/8"],
-        description="exact; of zero-concentrated privacy, from which epsilon and delta follow; null without it",
+        description="exact, of zero-concentrated privacy, from which epsilon and delta follow",
     )
     neighbors: str = Field(examples=["add-remove"])
     unit: str = Field(examples=["person"])

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from partita.concentrated import positive
 from partita.domain.axis import MOST_COLUMNS
-from partita.errors import InvalidParameter, KeyReused
+from partita.errors import InvalidParameter, KeyReused, check
 from partita.guarantee import positive_epsilon
 from partita.ledger.entries import checked_text
 from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
