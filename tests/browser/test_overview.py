@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from .conftest import Open
 from .world import PEOPLE, World
@@ -44,6 +44,26 @@ def test_epsilon_is_explained_with_its_own_numbers(opened: Open) -> None:
     expect(words).to_contain_text(f"at most {math.ceil(1000 / (1 + math.exp(-3))) / 10}% sure")
     expect(words).to_contain_text("one person with one row")
     expect(words).to_contain_text("Taken as public")
+
+
+def test_rho_is_explained_with_the_epsilon_that_follows(opened: Open) -> None:
+    """A release in rho says so, and its epsilon with the delta at which it is meant."""
+
+    def in_rho(route: Route) -> None:
+        answer = route.fetch()
+        about = answer.json()
+        point = {"epsilon": "305812217/100000000", "delta": "1/1000000000", "rho": "1/8"}
+        about["guarantee"] |= point
+        route.fulfill(response=answer, json=about)
+
+    opening = opened()
+    opening.page.route(f"**/{PEOPLE}/index.json", in_rho)
+    page = opening.go(f"/releases/{PEOPLE}")
+
+    words = page.locator(".promise")
+    expect(words).to_contain_text("What ρ = 1/8 means here")
+    expect(words).to_contain_text("ε = 3.05813 at a δ of 1/1000000000, and less at a larger δ")
+    expect(page.locator("main")).to_contain_text("Rho 1/8, not recorded in a ledger")
 
 
 def test_every_column_has_a_picture_that_leads_to_it(opened: Open) -> None:

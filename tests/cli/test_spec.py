@@ -96,6 +96,28 @@ def test_the_release_table_is_read(folder: Path) -> None:
     )
 
 
+def test_a_spec_may_be_in_rho(run: Run, people: Path, folder: Path) -> None:
+    """rho of the spec, or of a flag, which takes the place of either budget; never both at once."""
+    text = SPEC.replace('epsilon = "4"', 'rho = "1/8"\ndelta = "1e-6"')
+    spec = written(folder, text)
+    [planned] = run("plan", "--spec", spec, "--rows", 100, "--json").records
+    [flagged] = run("plan", "--spec", spec, "--rho", "1/2", "--rows", 100, "--json").records
+    [other] = run("plan", "--spec", spec, "--epsilon", 2, "--delta", 0, "--rows", 100, "--json").records
+    both = run("plan", "--spec", spec, "--rho", 1, "--epsilon", 1)
+
+    assert (planned["request"]["rho"], planned["expected"][0]["rho"]) == ("1/8", "1/32")
+    assert flagged["request"]["rho"] == "1/2"
+    assert (other["request"]["epsilon"], "rho" in other["request"]) == ("2", False)
+    assert both.code == 2
+    assert "two budgets" in both.err
+    assert run("publish", people, "--spec", spec, "-o", "out.parquet").code == 0
+    [told] = run("info", "out.parquet", "--json").records
+    assert (told["guarantee"]["rho"], told["guarantee"]["delta"]) == ("1/8", "0")
+    assert "rho 1/8, zero-concentrated" in run("info", "out.parquet").out
+    with pytest.raises(InvalidParameter, match="rho must be positive"):
+        read_spec(written(folder, "[release]\nrho = 0"))
+
+
 def test_an_empty_spec_says_nothing(folder: Path) -> None:
     """Everything may come from flags."""
     assert read_spec(written(folder, "")) == Spec()

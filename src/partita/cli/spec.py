@@ -485,6 +485,8 @@ def requested(options: Options, spec: Spec) -> dict[str, Any]:
     if given["epsilon"] is None and given["rho"] is None:
         fix = "pass --epsilon or --rho, or write it in the spec"
         raise argparse.ArgumentTypeError(f"epsilon is missing; {fix}")
+    if given["epsilon"] is not None and given["rho"] is not None:
+        raise argparse.ArgumentTypeError("epsilon and rho are two budgets; name one of them")
     return {"schema": schema} | {name: value for name, value in given.items() if value is not None}
 
 

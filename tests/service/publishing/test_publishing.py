@@ -119,6 +119,9 @@ def test_the_same_request_is_one_job(settings: ServiceSettings) -> None:
         ({"epsilon": 0}, 400),
         ({"epsilon": "NaN"}, 400),
         ({"epsilon": True}, 422),
+        ({"rho": 0}, 400),
+        ({"rho": True}, 422),
+        ({"epsilon": 1, "rho": 1}, 400),
         ({"together": "age"}, 422),
         ({"together": [["age"]]}, 422),
         ({"together": [["age", ""]]}, 422),
@@ -216,6 +219,17 @@ def test_the_command_is_a_list_of_arguments(settings: ServiceSettings) -> None:
     assert f"--ledger={settings.ledger}" in command
     assert f"--output={settings.folder}/people-2026.release.parquet" in command
     assert command[-4:] == ["--json", "--", "a.parquet", "-b.parquet"]
+
+
+def test_an_order_may_be_in_rho(settings: ServiceSettings) -> None:
+    """It reaches the command exactly, and epsilon of the spec does not count then."""
+    client = admin(settings, (jobs := JobQueue(done, 2)))
+    answer = client("POST", "/releases", json={**BODY, "rho": "1/8"})
+    [job] = jobs.all()
+
+    assert answer.status_code == 202
+    assert job.order.rho == Fraction(1, 8)
+    assert "--rho=1/8" in Publisher(settings).command(job.order)
 
 
 def test_columns_that_matter_together_are_arguments(settings: ServiceSettings) -> None:

@@ -3,7 +3,7 @@
 import { percent, ratio, written } from "./axis.js";
 import { p } from "./dom.js";
 
-const WEAK = 5, ANY = 2 ** 53;
+const WEAK = 5, WEAK_RHO = 2, ANY = 2 ** 53;
 
 function unit({ unit: name, contributions }) {
   const what = { person: "row", user: "event" }[name];
@@ -28,20 +28,27 @@ const EVIDENCE = {
 /** What an answer rests on, if the release can tell. */
 export const evidence = (basis) => basis && p("fine evidence", EVIDENCE[basis]);
 
-export const short = (guarantee) => (guarantee ? `ε = ${guarantee.epsilon} for ${unit(guarantee)}` : "no guarantee");
+/** An exact number, or five digits that are not below it where it is long. */
+export const exact = (number) => (String(number).length <= 16 ? number : written(Math.ceil(1e5 * ratio(number)) / 1e5, 5));
+
+const budget = ({ epsilon, rho }) => (rho ? `ρ = ${exact(rho)}` : `ε = ${epsilon}`);
+
+export const short = (guarantee) => (guarantee ? `${budget(guarantee)} for ${unit(guarantee)}` : "no guarantee");
 
 /** A heading, sentences about epsilon, and a list: who is protected, what was taken to be public. */
 export function promise(guarantee, { columns, person } = {}) {
   if (!guarantee) return { title: "No promise", sentences: ["Made with noise that somebody chose: it protects nobody."], rows: [] };
-  const { epsilon, delta, neighbors, intrusions } = guarantee, value = ratio(epsilon), added = neighbors === "add-remove";
+  const { rho, delta, neighbors, intrusions } = guarantee, value = ratio(guarantee.epsilon), added = neighbors === "add-remove";
+  const epsilon = rho ? exact(guarantee.epsilon) : guarantee.epsilon;
   const other = added ? "is in the data" : "has these values or others", but = delta === "0" ? "" : `, but for a probability of ${delta}`;
   const sure = value > 6.9 ? "99.9% or more" : `at most ${percent(Math.ceil(1000 / (1 + Math.exp(-value))) / 1000, 1)}`;
   return {
-    title: `What ε = ${epsilon} means here`,
+    title: `What ${budget(guarantee)} means here`,
     sentences: [
+      rho && `This is zero-concentrated privacy: ε = ${epsilon}${delta === "0" ? "" : ` at a δ of ${delta}`}, and less at a larger δ.`,
       `Whether or not ${unit(guarantee)} ${other}, the chance of anything that is read here changes by a factor of at most ${factor(value)} (e to the ${epsilon})${but}.`,
       `So whoever knows all about everybody else, and gives it an even chance that this one ${added ? other : "has certain values"}, can be ${sure} sure after reading it.`,
-      value > WEAK && "That is weak: an epsilon of 1 says much more.",
+      (rho ? ratio(rho) > WEAK_RHO : value > WEAK) && "That is weak: an epsilon of 1 says much more.",
     ].filter(Boolean),
     rows: [
       ["Protected", `Any ${unit(guarantee).slice(4)}${person ? `; rows belong together by ${person}` : ""}.`],
