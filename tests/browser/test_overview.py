@@ -57,7 +57,7 @@ def test_rho_is_explained_with_the_epsilon_that_follows(opened: Open) -> None:
         route.fulfill(response=answer, json=about)
 
     opening = opened()
-    opening.page.route(f"**/{PEOPLE}/index.json", in_rho)
+    opening.page.route(f"**/releases/{PEOPLE}.json", in_rho)
     page = opening.go(f"/releases/{PEOPLE}")
 
     words = page.locator(".promise")

@@ -14,13 +14,13 @@ import hashlib
 import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import or_
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
 from partita.concentrated import epsilon_of_rho
 from partita.errors import IncompatibleGuarantees, InvalidParameter, LedgerError, check, check_type
@@ -48,6 +48,9 @@ class Amount:
     delta: Fraction = Fraction(0)
     rho: Fraction | None = None
     """None in a dataset that is opened in epsilon."""
+
+    def __repr__(self) -> str:
+        return _repr(self)
 
     @staticmethod
     def of_rho(rho: Fraction) -> Amount:
@@ -160,6 +163,13 @@ class CurvePoint:
     def words(self) -> str:
         """Both, in words."""
         return f"epsilon {short(self.spent)} is spent of {short(self.total)}"
+
+
+def _repr(counted: Amount | Terms) -> str:
+    """The fields of a dataclass, without a rho that is not spoken of."""
+    named = ((each.name, getattr(counted, each.name)) for each in fields(counted))
+    shown = (f"{name}={value!r}" for name, value in named if name != "rho" or value not in (None, 0))
+    return f"{type(counted).__name__}({', '.join(shown)})"
 
 
 def _format_number(number: Fraction) -> str:
@@ -338,14 +348,6 @@ _MOST_CONTRIBUTIONS: Final = 1_000_000
 _ROWS: Final = ("row", "event")
 
 
-class Protected(TypedDict):
-    """Whom the total protects, as keywords of a guarantee."""
-
-    neighbors: Neighbors
-    unit: Unit
-    contributions: int
-
-
 @final
 @dataclass(frozen=True, kw_only=True)
 class Terms:
@@ -364,6 +366,9 @@ class Terms:
     constant: tuple[str, ...]
     rho: Fraction = _ZERO
     """0 where the dataset is opened in epsilon; where it is not, epsilon and delta are 0."""
+
+    def __repr__(self) -> str:
+        return _repr(self)
 
     @staticmethod
     def checked(
@@ -384,7 +389,7 @@ class Terms:
         bound = contributions
         if bound is not None:
             bound = integer(bound, "contributions", low=1, high=_MOST_CONTRIBUTIONS)
-        protected: Protected = {"neighbors": neighbors, "unit": unit, "contributions": bound or 1}
+        protected: dict[str, Any] = {"neighbors": neighbors, "unit": unit, "contributions": bound or 1}
         if rho is None:
             total = checked_guarantee(Guarantee(epsilon=epsilon, delta=delta, **protected))
         else:
