@@ -262,6 +262,15 @@ def test_a_mechanism_that_takes_rho_gets_it() -> None:
     assert release.guarantee == release.views[0].guarantee == Guarantee.concentrated(rho=EIGHTH, delta="1e-6")
 
 
+def test_a_mechanism_that_takes_rho_is_not_given_epsilon_alone() -> None:
+    """It could not keep a pure promise; with a delta it spends the rho that follows."""
+    with pytest.raises(InvalidParameter, match="epsilon alone where no delta is given"):
+        publish(object(), SCHEMA, epsilon=1, by=["sex"], mechanism=Concentrated)
+
+    request = Request.checked(SCHEMA, epsilon=1, delta="1e-6", by=["sex"], mechanism=Concentrated)
+    assert (request.guarantee.epsilon, request.guarantee.rho) == (1, rho_within(1, "1e-6"))
+
+
 def test_a_mechanism_that_costs_more_rho_than_it_gets_is_refused() -> None:
     """Before any row is read."""
     with pytest.raises(InvalidParameter, match="must cost rho 1/8 at most"):

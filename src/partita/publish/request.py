@@ -63,6 +63,7 @@ from partita.trusted.mechanisms.catalogue import (
     quantile_mechanisms,
     released_kinds,
     shape_of,
+    takes_rho,
     total_mechanisms,
 )
 from partita.trusted.mechanisms.graph import TableGraph
@@ -315,6 +316,7 @@ class Request:
             rho,
             delta,
             queries=asked is not None,
+            pure=not takes_rho(mechanism),
             neighbors=neighbors,
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
@@ -487,6 +489,7 @@ def _guarantees(
     delta: object,
     *,
     queries: bool,
+    pure: bool,
     neighbors: Neighbors,
     unit: Unit,
     contributions: int,
@@ -494,7 +497,7 @@ def _guarantees(
     """What may be promised: one guarantee, or two of which the one with the smaller errors is to be taken.
 
     With rho, delta is where its epsilon is stated. Of epsilon and delta without queries the largest rho that
-    follows may be spent, or epsilon alone; queries compose their delta by themselves.
+    follows may be spent, or epsilon alone where the mechanism can. Queries compose their delta by themselves.
     """
     protected: dict[str, Any] = {"neighbors": neighbors, "unit": unit, "contributions": contributions}
     rule, fix = "must come without rho, or rho without it", 'pass for example epsilon=1, or rho="1/8"'
@@ -507,7 +510,7 @@ def _guarantees(
         return (Guarantee(epsilon=epsilon, delta=exact, **protected),)
     within = rho_within(epsilon, exact)
     spent = Guarantee(epsilon=epsilon, delta=exact, rho=within, **protected)
-    return spent, Guarantee(epsilon=epsilon, **protected)
+    return (spent, Guarantee(epsilon=epsilon, **protected)) if pure else (spent,)
 
 
 def _least_error(requests: Sequence[Request]) -> Request:

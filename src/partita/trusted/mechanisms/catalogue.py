@@ -162,6 +162,17 @@ def choose(
     return Choice(name, why, _make_axis(known[name], name, domain, common, options))
 
 
+def takes_rho(mechanism: object) -> bool:
+    """Whether a mechanism, its class or its name spends rho by itself, and cannot spend epsilon alone."""
+    named = mechanisms_by_name().get(mechanism) if isinstance(mechanism, str) else mechanism
+    return bool(getattr(named, "takes_rho", False))
+
+
+def mechanisms_by_name() -> dict[str, type[Any]]:
+    """Every mechanism that users can name."""
+    return {each.name: each for each in mechanisms().values() if hasattr(each, "name")}
+
+
 def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
     """The parameters that a mechanism of this class is made with, `shape` and its budget.
 
@@ -170,11 +181,14 @@ def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
     """
     given: dict[str, Any] = dict(common)
     rho, delta = given.pop("rho", None), given.pop("delta", None)
-    if rho is None:
-        return {**shape, **given}
-    if getattr(kind, "takes_rho", False):
+    if takes_rho(kind):
+        rule = "must spend epsilon alone where no delta is given"
+        fix = "pass rho=, or delta= beside epsilon"
+        check(rho is not None, "mechanism", rule, given=getattr(kind, "name", kind.__name__), fix=fix)
         del given["epsilon"]
         return {**shape, **given, "rho": rho, "delta": delta}
+    if rho is None:
+        return {**shape, **given}
     if issubclass(kind, Additive):
         given["epsilon"] = kind(**shape, **given).within_rho(rho)
         return {**shape, **given, "states_rho": True}
@@ -195,7 +209,7 @@ def checked_options(mechanism: MechanismOrName, options: object) -> Options:
     fix = 'pass for example mechanism="tree"; make a mechanism of your own with its options'
     named = isinstance(mechanism, str) and mechanism != AUTO
     check(named, "options", rule, given=AUTO if mechanism == AUTO else "another", fix=fix)
-    kinds = {each.name: each for each in mechanisms().values() if hasattr(each, "name")}
+    kinds = mechanisms_by_name()
     return read_options(options_of(kinds[_check_known(mechanism, kinds)]), options, mechanism)
 
 
@@ -332,8 +346,32 @@ def choose_boxes(
     name, why = _find_engine(domains) if mechanism == AUTO else (_check_known(mechanism, known), asked)
     sets = {"together": together} if together and name == _TABLE else {}
     made = _make_boxes(known[name], name, domains, common, {**sets, **options})
+    if (
+        mechanism == AUTO
+        and "rho" in common
+        and math.prod(Axis.of(each).width for each in domains) <= _FEW_CELLS
+    ):
+        name, why, made = _least_of_boxes(name, why, made, domains, common)
     held = _HELD_ANYWAY if together and name != _TABLE else ""
     return Choice(name, f"{why} {made.why} {held}".rstrip(), made)
+
+
+def _least_of_boxes(
+    name: str, why: str, made: BoxMechanism, domains: Sequence[Domain], common: Common
+) -> tuple[str, str, BoxMechanism]:
+    """The default for these few cells, or a mechanism that spends rho by itself and errs less."""
+    known = box_mechanisms()
+    others = [each for each in known if takes_rho(known[each]) and each not in (name, _TABLE)]
+    rivals = {each: _make_boxes(known[each], each, domains, common, {}) for each in others}
+    errors = {each: _typical(rival) for each, rival in rivals.items()}
+    best = min(errors, key=lambda each: errors[each], default=name)
+    if best == name or errors[best] >= _typical(made):
+        return name, why, made
+    compared = f"{errors[best]:.3g} against {_typical(made):.3g} of {name!r}"
+    reason = (
+        f"It has the smallest predicted error of a box, as a mean over 10^3, 10^5 and 10^7 rows: {compared}."
+    )
+    return best, reason, rivals[best]
 
 
 def _find_engine(domains: Sequence[Domain]) -> tuple[str, str]:
@@ -449,19 +487,31 @@ def _reason(made: WorkloadMechanism) -> str:
 
 
 def _find_best(domain: Domain, known: Mapping[str, type[Any]], common: Common) -> tuple[str, str]:
+    noisy = [name for name in known if "rho" in common and takes_rho(known[name])]
     if isinstance(domain, Category):
-        return _EQUALITY, "The column has categories: each is asked for by itself, so each is counted."
+        why = "The column has categories: each is asked for by itself, so each is counted."
+        best, compared = _compare(domain, known, common, (_EQUALITY, *noisy))
+        return best, f"{why} {compared}" if noisy else why
     if domain.size > _FEW_CELLS:
         return _RANGES, f"The column has {domain.size:,} cells in order, too many to count one by one."
-    errors = {name: _typical(_make_axis(known[name], name, domain, common)) for name in (_RANGES, _EQUALITY)}
-    best, other = sorted(errors, key=lambda name: errors[name])
+    return _compare(domain, known, common, (_RANGES, _EQUALITY, *noisy))
+
+
+def _compare(
+    domain: Domain, known: Mapping[str, type[Any]], common: Common, names: Sequence[str]
+) -> tuple[str, str]:
+    """The one of these mechanisms that errs least, and a comparison with the next one."""
+    errors = {name: _typical(_make_axis(known[name], name, domain, common)) for name in names}
+    best, *others = sorted(errors, key=lambda name: errors[name])
+    order = "" if isinstance(domain, Category) else " in order"
+    against = f" against {errors[others[0]]:.3g} of {others[0]!r}" if others else ""
     return best, (
-        f"For {domain.size:,} cells in order it has the smallest predicted error of a range, as a mean over "
-        f"10^3, 10^5 and 10^7 rows: {errors[best]:.3g} against {errors[other]:.3g} of {other!r}."
+        f"For {domain.size:,} cells{order} it has the smallest predicted error of a range, as a mean over "
+        f"10^3, 10^5 and 10^7 rows: {errors[best]:.3g}{against}."
     )
 
 
-def _typical(mechanism: AxisMechanism | WorkloadMechanism) -> float:
+def _typical(mechanism: AxisMechanism | BoxMechanism | WorkloadMechanism) -> float:
     """The geometric mean of the predicted errors over `ROWS`."""
     return math.prod(mechanism.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
 
