@@ -4,6 +4,10 @@ from partita import local as local
 from partita import pan as pan
 from partita.answer import Answer as Answer
 from partita.answer import Answers as Answers
+from partita.concentrated import epsilon_of_rho as epsilon_of_rho
+from partita.concentrated import rho_of_laplace as rho_of_laplace
+from partita.concentrated import rho_of_selection as rho_of_selection
+from partita.concentrated import rho_within as rho_within
 from partita.domain import Category as Category
 from partita.domain import Date as Date
 from partita.domain import Domain as Domain
@@ -40,6 +44,7 @@ from partita.errors import UnknownDataset as UnknownDataset
 from partita.guarantee import Guarantee as Guarantee
 from partita.ledger.entries import Amount as Amount
 from partita.ledger.entries import Balance as Balance
+from partita.ledger.entries import CurvePoint as CurvePoint
 from partita.ledger.entries import Debit as Debit
 from partita.ledger.entries import Terms as Terms
 from partita.ledger.ledger import Ledger as Ledger

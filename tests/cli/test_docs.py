@@ -60,7 +60,7 @@ def test_the_commands_on_the_page_run(run: Run, folder: Path, as_json: bool) -> 
 
 
 def test_the_spec_on_the_page_is_read(folder: Path) -> None:
-    """It shows every type of column and every key of a release but `by`, which stands in place of views."""
+    """It shows every type of column and every key of a release but `by` and `rho`, which replace others."""
     [block] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     Path("release.toml").write_text(block)
 
@@ -69,5 +69,6 @@ def test_the_spec_on_the_page_is_read(folder: Path) -> None:
     assert {name.lower() for name in (type(each).__name__ for each in spec.columns.values())} == set(
         COLUMN_KEYS
     )
-    assert [key for key, value in vars(spec).items() if value is None] == ["by"]
+    assert [key for key, value in vars(spec).items() if value is None] == ["by", "rho"]
     assert "`by = " in PAGE
+    assert 'or rho = "1/8"' in PAGE
