@@ -278,7 +278,9 @@ class Guarantee:
         ('epsilon 1/2', 'rho 1/8 (epsilon 3.05813 at delta 1e-9)')
         """
         if not self.rho:
-            return f"epsilon {short(self.epsilon)}" + ("" if self.pure else f" and delta {self.delta}")
+            return f"epsilon {short(self.epsilon, most=_READABLE)}" + (
+                "" if self.pure else f" and delta {self.delta}"
+            )
         where = "" if self.pure else f" at delta {short(self.delta)}"
         return f"rho {short(self.rho)} (epsilon {short(self.epsilon)}{where})"
 
@@ -387,11 +389,12 @@ def _epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     return epsilon_of_rho(rho, delta) if delta < 1 else rho
 
 
-_READABLE: Final = 16  # characters of a number that is shown exactly
+_READABLE: Final = 16  # characters of a number that is shown exactly where it was chosen
+_SHORT: Final = 9  # and where it follows from others
 _POWER: Final = 6  # characters from which on 1/1000 is shown as a power of ten
 
 
-def short(number: Fraction) -> str:
+def short(number: Fraction, *, most: int = _SHORT) -> str:
     """The exact number where it is short, a power of ten as such, else six digits that are not below it.
 
     >>> short(Fraction(1, 3)), short(Fraction(1, 10**9)), short(Fraction(10**12 + 1, 3 * 10**12))
@@ -400,7 +403,7 @@ def short(number: Fraction) -> str:
     text = str(number)
     if number.numerator == 1 and len(text) > _POWER and set(text[3:]) == {"0"}:
         return f"1e-{len(text) - 3}"
-    if len(text) <= _READABLE:
+    if len(text) <= most:
         return text
     context = Context(prec=6, rounding=ROUND_CEILING)
     shown = context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize()
