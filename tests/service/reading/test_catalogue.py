@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -55,6 +57,22 @@ def test_the_catalogue_lists_what_is_there(client: Client) -> None:
     assert people["columns"] == ["age", "salary", "seen", "town"]
     assert (people["guarantee"]["epsilon"], people["guarantee"]["factor"]) == ("4", "54.6")
     assert people["guarantee"]["words"].startswith("epsilon 4, pure, for adding or removing one row.")
+
+
+def test_a_release_in_rho_says_so(fresh: Client, folder: Path) -> None:
+    """Its guarantee and its views state rho, exactly; of others it is null."""
+    rows = {"age": [30, 41], "town": ["a", "b"]}
+    schema = {"age": pt.Integer(0, 9), "town": pt.Category(["a", "b"])}
+    views: dict[str, Any] = {"views": ["age", "town"], "mechanism": "histogram"}
+    pt.publish(rows, schema, rho="1/8", **views).save(folder / "rho.release.parquet")
+
+    told = fresh.get("/releases/rho.json").json()
+    listed = {each["name"]: each["guarantee"] for each in fresh.get("/index.json").json()["releases"]}
+
+    assert told["guarantee"]["rho"] == listed["rho"]["rho"] == "1/8"
+    assert told["guarantee"]["words"].startswith("epsilon 0.707")
+    assert all(0 < Fraction(view["rho"]) <= Fraction(1, 16) for view in told["views"])
+    assert listed["people"].get("rho") is None
 
 
 def test_new_replaced_and_removed_files_are_noticed(fresh: Client, folder: Path) -> None:

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from partita.errors import InvalidParameter, check
+from partita.guarantee import Guarantee
 from partita.public.file_entries import guarantee_entries, provenance_entries
 from partita.public.questions import COUNT
 from partita.public.records import (
@@ -118,6 +119,7 @@ class PublishedView(StrictModel):
     columns: list[str]
     mechanism: str = Field(examples=["intervals"])
     epsilon: str | None
+    rho: str | None = None
     why: str
 
 
@@ -185,7 +187,7 @@ def describe_release(entry: Entry, answerer: Answerer) -> Record:
         "guarantee": _guarantee(release),
         "columns": [_column(release, record) for record in column_records(release)],
         "views": [
-            {**record, "epsilon": None if view.guarantee is None else view.guarantee.epsilon}
+            {**record, **_spent(view.guarantee)}
             for record, view in zip(view_records(release), release.published, strict=True)
         ],
         "sums": sum_records(release),
@@ -196,6 +198,13 @@ def describe_release(entry: Entry, answerer: Answerer) -> Record:
         "citation": release.citation(),
         "links": _links(entry.name, table=release.table is not None),
     }
+
+
+def _spent(promise: Guarantee | None) -> Record:
+    """What a view spends: its rho where it states one, and its epsilon."""
+    if promise is None:
+        return {"epsilon": None}
+    return {"epsilon": promise.epsilon, **({"rho": promise.rho} if promise.rho else {})}
 
 
 def _guarantee(release: Release) -> Record | None:
