@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import closing
@@ -312,6 +314,34 @@ def test_the_columns_of_rho_come_whole_or_not_at_all(place: str) -> None:
     ledger.open("more", rho=2)
     assert _columns(ledger).count("rho") == 1
     Ledger(place).debit("others", EIGHTH, what="ages")
+
+
+_DIE = """
+import os, sys
+from partita.ledger.ledger import Ledger
+store = Ledger(sys.argv[1]).store
+
+def die(connection):
+    connection.execute("PRAGMA cache_size = 1")
+    store.widen(connection)
+    os._exit(9)
+
+store.write(die)
+"""
+
+
+@pytest.mark.faults
+def test_a_crash_leaves_the_ledger_without_rho(tmp_path: Path) -> None:
+    """A process that dies after the columns and before its commit has changed nothing."""
+    place = _copy(tmp_path)
+    before = Ledger(place).entries("people")
+
+    died = subprocess.run([sys.executable, "-c", _DIE, place], check=False)
+
+    assert died.returncode == 9
+    Ledger(place).store.check()
+    assert Ledger(place).entries("people") == before
+    assert (_version(place), "rho" in _columns(Ledger(place))) == (1, False)
 
 
 def _columns(ledger: Ledger) -> list[str]:

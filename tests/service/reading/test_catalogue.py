@@ -70,7 +70,7 @@ def test_a_release_in_rho_says_so(fresh: Client, folder: Path) -> None:
     listed = {each["name"]: each["guarantee"] for each in fresh.get("/index.json").json()["releases"]}
 
     assert told["guarantee"]["rho"] == listed["rho"]["rho"] == "1/8"
-    assert told["guarantee"]["words"].startswith("epsilon 0.707")
+    assert told["guarantee"]["words"].startswith("epsilon 0.71")
     assert all(0 < Fraction(view["rho"]) <= Fraction(1, 16) for view in told["views"])
     assert listed["people"].get("rho") is None
 
