@@ -104,6 +104,39 @@ def additive(path: Path, words: Any, samples: int) -> Iterator[Fit]:
             yield from moments(label, values, scale)
 
 
+def gaussians(path: Path, words: Any, samples: int) -> Iterator[Fit]:
+    """Discrete Gaussian noise of every size: table or blocks, one word or two for a proposal."""
+    noise = SystemNoise(words, path=path)
+    for deviation in map(Fraction, ("1/2", 1, 20, 1000, 10**6, 2**45)):
+        values = noise.discrete_gaussian(deviation**2, samples)
+        label = f"{words.__name__} {path} gaussian {deviation}"
+        yield label, fit(values, gaussian_cdf(float(deviation**2)), deviation)
+        second, fourth = gaussian_moments(float(deviation**2))
+        exact = np.asarray(values, dtype=np.float64)
+        yield f"{label} mean", normal(exact.sum(), 0.0, second, exact.size)
+        yield f"{label} variance", normal((exact**2).sum(), second, fourth - second**2, exact.size)
+
+
+def gaussian_cdf(variance: float) -> Cdf:
+    """Summed up where the deviation is small; else the normal law between integers, within 10^-7 of it."""
+    if variance < 10**5:
+        k = np.arange(-40 * int(math.sqrt(variance) + 1), 40 * int(math.sqrt(variance) + 1) + 1)
+        weights = np.exp(-(k.astype(np.float64) ** 2) / (2 * variance))
+        cumulative = np.cumsum(weights) / weights.sum()
+        return lambda x: float(cumulative[min(max(x - int(k[0]), 0), k.size - 1)])
+    return lambda x: float(stats.norm.cdf((x + 0.5) / math.sqrt(variance)))
+
+
+def gaussian_moments(variance: float) -> tuple[float, float]:
+    """The second and the fourth moment."""
+    if variance >= 10**5:
+        return variance, 3 * variance**2
+    reach = 40 * int(math.sqrt(variance) + 1)
+    k = np.arange(-reach, reach + 1).astype(np.float64)
+    weights = np.exp(-(k**2) / (2 * variance))
+    return float((k**2 * weights).sum() / weights.sum()), float((k**4 * weights).sum() / weights.sum())
+
+
 def units(path: Path) -> Iterator[Fit]:
     parts = np.tile([1, 3, 50], SAMPLES // 4)
     drawn = SystemNoise(path=path).discrete_laplace_units(Fraction(1, 100), parts)
@@ -168,9 +201,11 @@ def test_fresh_noise_fits_its_laws() -> None:
         *additive("numpy", Words, SAMPLES),
         *additive("numpy", KernelWords, SAMPLES // 8),
         *units("numpy"),
+        *gaussians("numpy", Words, SAMPLES),
     ]
     if fast.available():
         fits += [*additive("compiled", Words, SAMPLES), *units("compiled")]
+        fits += gaussians("compiled", Words, SAMPLES)
     fits += [
         *choices(SYSTEM.session(), 8_000),
         *positions(SYSTEM.session(), 15_000),
@@ -190,6 +225,17 @@ def test_a_scale_two_percent_off_is_rejected(name: str, scale: Fraction) -> None
     fits = [
         (label, fit(getattr(tape_noise(EndlessTape(label)), name)(used, SAMPLES), cdf, scale))
         for label, used in (("right", scale), ("wrong", scale * Fraction(51, 50)))
+    ]
+
+    assert holm(fits + [("other", 0.5)] * 148, FAMILY_WISE) == ["wrong"]
+
+
+def test_a_gaussian_variance_two_percent_off_is_rejected() -> None:
+    """On a fixed tape, the fits refuse a 2% wrong deviation among 150 others, and accept the right one."""
+    cdf, deviation = gaussian_cdf(1000.0**2), Fraction(1000)
+    fits = [
+        (label, fit(tape_noise(EndlessTape(label)).discrete_gaussian(used**2, SAMPLES), cdf, deviation))
+        for label, used in (("right", deviation), ("wrong", deviation * Fraction(51, 50)))
     ]
 
     assert holm(fits + [("other", 0.5)] * 148, FAMILY_WISE) == ["wrong"]

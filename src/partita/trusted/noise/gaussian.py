@@ -35,6 +35,7 @@ from partita.trusted.noise.laws import (
 SMALLEST_VARIANCE: Final = Fraction(1, 2**20)
 LARGEST_VARIANCE: Final = Fraction(2**124)
 LARGEST_INT64_VARIANCE: Final = 2**100
+"""Up to here 64 bits hold every value that a table has: some 2^11 blocks of at most 2^43 values."""
 _TOP_DEVIATION: Final = 128
 """Largest standard deviation, in blocks, of a table: its length (19 entries for each) against rejections."""
 
@@ -84,7 +85,7 @@ class GaussianTables:
             return assemble(categories, None, 0, signed=True, wide=False)
         places = source.take(count)
         chances = places if self.shares_word else source.take(count)
-        if compiled and fast:
+        if compiled:
             values, accepted = kernels().gaussians(
                 words, places, chances, self.top.thresholds, self.top.guide, self.top.guide_shift, self.sure,
                 self.shift, self.bits, self.chance_bits, self.float_rate, margin,

@@ -332,8 +332,9 @@ class SystemNoise:
     def _gaussians(self, variance: Fraction, count: int) -> IntegerArray:
         source = self._words()
         fast = self._path != "exact" and source.bits == 64
-        compiled = source.bits == 64 and self._compiled(count, laws.DRAWS)
-        out: IntegerArray = np.empty(count, object if variance > LARGEST_INT64_VARIANCE else np.int64)
+        wide = variance > LARGEST_INT64_VARIANCE
+        compiled = fast and not wide and self._compiled(count, laws.DRAWS)
+        out: IntegerArray = np.empty(count, object if wide else np.int64)
         start = 0
         drawn = gaussian_tables(variance, source.bits)
         for block in drawn.blocks(count, source, margin=self._margin, fast=fast, compiled=compiled):
