@@ -48,6 +48,7 @@ from partita.ledger.entries import CurvePoint as CurvePoint
 from partita.ledger.entries import Debit as Debit
 from partita.ledger.entries import Terms as Terms
 from partita.ledger.ledger import Ledger as Ledger
+from partita.public.axis.flat import GaussianRelease as GaussianRelease
 from partita.public.axis.flat import HistogramRelease as HistogramRelease
 from partita.public.axis.flat import LaplaceRelease as LaplaceRelease
 from partita.public.axis.flat import ThresholdRelease as ThresholdRelease
@@ -60,6 +61,7 @@ from partita.public.axis.tents import TentRelease as TentRelease
 from partita.public.axis.tree import Cut as Cut
 from partita.public.axis.tree import PaperIntervalsRelease as PaperIntervalsRelease
 from partita.public.axis.tree import TreeRelease as TreeRelease
+from partita.public.boxes.grid import GaussianGridRelease as GaussianGridRelease
 from partita.public.boxes.grid import GridRelease as GridRelease
 from partita.public.boxes.paper import PaperRectanglesRelease as PaperRectanglesRelease
 from partita.public.boxes.rank_boxes import RankBoxesRelease as RankBoxesRelease
@@ -165,6 +167,8 @@ from partita.trusted.mechanisms.boxes import SpendingBoxes as SpendingBoxes
 from partita.trusted.mechanisms.flat import HistogramCounts as HistogramCounts
 from partita.trusted.mechanisms.flat import Laplace as Laplace
 from partita.trusted.mechanisms.flat import Thresholds as Thresholds
+from partita.trusted.mechanisms.gaussian_counts import GaussianCounts as GaussianCounts
+from partita.trusted.mechanisms.gaussian_counts import GaussianGrid as GaussianGrid
 from partita.trusted.mechanisms.graph import TableGraph as TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans as GroupMeans
 from partita.trusted.mechanisms.numerical import ComposedTruncation as ComposedTruncation

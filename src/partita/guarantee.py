@@ -356,6 +356,17 @@ def rows_changed(neighbors: Neighbors, contributions: int) -> int:
     return each * integer(contributions, "contributions", low=1)
 
 
+def squares_changed(neighbors: Neighbors, contributions: int) -> int:
+    """The largest sum of the squares by which the counts of disjoint cells of two neighbours differ.
+
+    All rows of a unit may be in one cell; if they change, they may all leave it for another.
+
+    >>> squares_changed("add-remove", 3), squares_changed("change-one", 3)
+    (9, 18)
+    """
+    return rows_changed(neighbors, 1) * integer(contributions, "contributions", low=1) ** 2
+
+
 def same_rows(neighbors: Neighbors, contributions: int, unit: Unit) -> bool:
     """Whether neighbours have equally many rows: one of them is changed, and its unit has just that one.
 

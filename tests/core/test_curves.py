@@ -12,8 +12,7 @@ import pytest
 from flint import arb, ctx
 from gmpy2 import mpfr, mpq
 
-from partita import curves
-from partita.concentrated import rho_within
+from partita.concentrated import largest, rho_within
 from partita.curves import (
     deviations,
     gaussian_delta,
@@ -194,7 +193,7 @@ def test_what_is_found_keeps_the_promise(epsilon: str, delta: str) -> None:
 def test_more_is_known_of_the_noise_if_its_variance_is_large() -> None:
     """A public bound of all variances brings nearly all that separates a discrete law from the normal one."""
     free, large = (gaussian_rho_within(1, "1e-6", least_variance=least) for least in (None, 10**6))
-    normal = curves.largest(lambda rho: normal_delta(rho, 1) <= Fraction(1, 10**6))
+    normal = largest(lambda rho: normal_delta(rho, 1) <= Fraction(1, 10**6))
 
     assert rho_within(1, "1e-6") < free < large < normal
     assert large > normal * Fraction(9999, 10_000)

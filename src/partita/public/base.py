@@ -92,6 +92,7 @@ LARGEST_NUMBER: Final = 2**127
 
 _LEAST_SCALE: Final = Fraction(1, 2**20)
 _LARGEST_SCALE: Final = Fraction(2**62)
+_LARGEST_VARIANCE: Final = Fraction(2**124)
 
 
 def damaged(name: str, rule: str) -> InvalidRelease:
@@ -111,6 +112,13 @@ def noise_rate(rate: Fraction, name: str) -> Fraction:
     if not 1 / _LARGEST_SCALE <= rate <= 1 / _LEAST_SCALE:
         raise damaged(name, "must give noise of a scale between 2^-20 and 2^62")
     return rate
+
+
+def noise_variance_parameter(variance: Fraction, name: str) -> Fraction:
+    """A variance of discrete Gaussian noise, if it is one that can be drawn."""
+    if not _LEAST_SCALE <= variance <= _LARGEST_VARIANCE:
+        raise damaged(name, "must be a noise variance between 2^-20 and 2^124")
+    return variance
 
 
 def noisy_integers(values: NDArray[Any], name: str) -> NDArray[Any]:

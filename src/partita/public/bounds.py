@@ -2,18 +2,19 @@
 
 `LinearRanges` answers ranges of an axis from a curve, with the errors of linear estimates. `Posterior` puts
 independent estimates and measurements of their sums together. The other functions bound sums of discrete
-Laplace noise, one at a time or all at once.
+Laplace noise, one at a time or all at once, or of discrete Gaussian noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
@@ -29,6 +30,18 @@ Run: TypeAlias = tuple[int, int, int]
 
 SignedRange: TypeAlias = tuple[int, int, int]
 """The first and the last cell of a range, and +1 or -1."""
+
+
+@final
+@dataclass(frozen=True, order=True)
+class Gaussian:
+    """The law of discrete Gaussian noise: P[k] is proportional to exp(-k^2 / (2 variance))."""
+
+    variance: Fraction
+
+
+NoiseLaw: TypeAlias = Fraction | Gaussian
+"""The law of the noise of a released integer: the scale of discrete Laplace noise, or a Gaussian law."""
 
 
 class Combination(NamedTuple):
@@ -395,11 +408,67 @@ _OCTAVE: Final = 64  # rounded sizes in each octave: one is rounded up by at mos
 _STEPS_DOWN: Final = 20 * _OCTAVE
 _ROUNDING: Final = 1e-9  # relative, far above what floats can lose: a bound is rounded to the safe side
 _LEAST_VARIANCE: Final = 2.0**-200  # keeps precisions, which are inverse variances, finite
+_NORMAL: Final = NormalDist()
+_NEARLY_NORMAL: Final = 4.0  # from this parameter on the variance of discrete Gaussian noise is its parameter
+_FEW_VALUES: Final = 40.0  # below it, larger values weigh less than e^-200
+_LARGEST_EXPONENT: Final = 700.0
+_LEAST_TAIL: Final = 1e-300  # of the normal law, by floats
 
 
 def laplace_variance(scale: Fraction) -> float:
     """The variance of discrete Laplace noise: 2a / (1-a)^2, a = exp(-1/scale); never quite zero."""
     return float(laplace_variances(np.array(float(1 / scale))))
+
+
+def noise_variance(law: NoiseLaw) -> float:
+    """The variance of noise of this law."""
+    return gaussian_variance(law.variance) if isinstance(law, Gaussian) else laplace_variance(law)
+
+
+def gaussian_variance(variance: Fraction) -> float:
+    """The variance of discrete Gaussian noise: its parameter, but for small ones; never quite zero.
+
+    From a parameter of 4 on they differ by less than a part of 10^-30 [CKS20, Section 2.4].
+    """
+    parameter = float(variance)
+    if parameter >= _NEARLY_NORMAL:
+        return parameter
+    squares = np.square(np.arange(1.0, _FEW_VALUES))
+    weights = np.exp(-squares / (2 * parameter))
+    return max(float(2 * (squares * weights).sum() / (1 + 2 * weights.sum())), _LEAST_VARIANCE)
+
+
+def gaussian_reach(noises: Mapping[tuple[int, Gaussian], int], beta: float) -> float:
+    """t with P[S > t] <= beta for a sum S of independent discrete Gaussian noises; one side only.
+
+    `noises` says how many there are for each factor and law. The moments of each are at most those of normal
+    noise of its parameter [CKS20, Section 2.4], which bounds every sum. If all have one factor and one law,
+    their sum is nearly discrete Gaussian itself, which bounds it better: docs/proofs/gaussian_noise.md.
+    """
+    variance = sum(number * factor**2 * float(law.variance) for (factor, law), number in noises.items())
+    reach = math.sqrt(2 * variance * -math.log(beta))
+    if len(noises) == 1:
+        (((factor, law), number),) = noises.items()
+        if law.variance >= 1:
+            reach = min(reach, abs(factor) * _equal_reach(float(law.variance), number, beta))
+    return reach * (1 + _ROUNDING)
+
+
+def _equal_reach(variance: float, number: int, beta: float) -> float:
+    """The same for `number` noises of one variance of at least 1, each taken once: an integer.
+
+    The law of the sum is that of one noise of `number` times the variance, up to a factor. Its weights are
+    convex above one deviation, so there a tail from m on is at most that of the normal law from m - 1/2 on;
+    elsewhere, that from m - 1 on.
+    """
+    unlike = 2.001 * math.exp(-(math.pi**2) * variance)
+    factor = math.exp(min(2.001 * unlike * (number - 1), _LARGEST_EXPONENT))
+    share = beta / factor
+    if not _LEAST_TAIL < share < 0.5:
+        return math.inf
+    deviation = math.sqrt(number * variance)
+    normal = -_NORMAL.inv_cdf(share) * (1 + _ROUNDING)
+    return math.ceil(deviation * normal - (0.5 if normal > 1 + 1 / deviation else 0.0))
 
 
 def laplace_variances(rates: Floats) -> Floats:

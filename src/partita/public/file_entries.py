@@ -26,6 +26,7 @@ from partita.public.axis.base import AxisRelease, Json, Parts, Specials
 from partita.public.axis.flat import HistogramRelease
 from partita.public.axis.quantiles import QuantileRelease, QuantileView, quantiles_name
 from partita.public.base import Provenance
+from partita.public.bounds import Gaussian
 from partita.public.boxes.base import BoxRelease
 from partita.public.queries.language import read_queries
 from partita.public.queries.queries import Queries, Universe
@@ -297,15 +298,19 @@ def _options_from(value: Json) -> tuple[tuple[str, str], ...]:
 def specials_entries(specials: Specials) -> Json:
     """Counts as text, because they may need more digits than other languages keep."""
     counts: dict[str, Json] = {cell: str(count) for cell, count in specials.counts.items()}
+    if isinstance(specials.scale, Gaussian):
+        return {"counts": counts, "variance": str(specials.scale.variance)}
     return {"counts": counts, "scale": str(specials.scale)}
 
 
 def specials_from(value: Json, cells: Iterable[str]) -> Specials:
     """The counts of exactly these cells, in their order; or none of them, if none was counted."""
-    given = entries(value, ("counts", "scale"))
+    normal = "variance" in entries(value)
+    given = entries(value, ("counts", "variance" if normal else "scale"))
+    law = Gaussian(rational(given["variance"])) if normal else rational(given["scale"])
     listed = tuple(cells) if entries(given["counts"]) else ()
     counts = entries(given["counts"], listed)
-    return Specials(counts={cell: _whole(counts[cell]) for cell in listed}, scale=rational(given["scale"]))
+    return Specials(counts={cell: _whole(counts[cell]) for cell in listed}, scale=law)
 
 
 def entries(value: Json | Mapping[str, Json], names: Iterable[str] | None = None) -> dict[str, Json]:

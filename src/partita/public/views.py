@@ -22,7 +22,7 @@ from partita.arrays import Bools, Floats, UInts
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.domain.base import Domain, Special
 from partita.errors import InvalidParameter, check, check_release
-from partita.guarantee import Guarantee, rows_changed
+from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import AxisRelease, CellRanges, CellSet, Specials, Term, find_cells, find_ranges
 from partita.public.axis.curve import Curve
@@ -114,12 +114,7 @@ class View:
     def keeps_its_promise(self) -> bool:
         """Whether the special cells have the noise that the guarantee asks for."""
         promise = self.guarantee
-        return (
-            promise is None
-            or not self.specials.counts
-            or self.specials.scale
-            >= (rows_changed(promise.neighbors, promise.contributions) / promise.epsilon)
-        )
+        return promise is None or self.specials.keep(promise)
 
     @property
     def total(self) -> Answer:
@@ -252,9 +247,7 @@ class BoxView:
     def keeps_its_promise(self) -> bool:
         """Whether the boxes have the noise that the guarantee asks for."""
         promise = self.guarantee
-        return promise is None or promise.epsilon >= self.boxes.spent * rows_changed(
-            promise.neighbors, promise.contributions
-        )
+        return promise is None or self.boxes.keep(promise)
 
     @property
     def declared(self) -> Mapping[str, Domain]:

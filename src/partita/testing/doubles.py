@@ -398,8 +398,10 @@ def _check_states_guarantee_error_and_proof(mechanism: type[Any]) -> None:
 def _check_guarantee_is_what_was_asked_for(mechanism: type[Any]) -> None:
     for epsilon, exact in (("0.1", Fraction(1, 10)), (0.1, Fraction(1, 10)), (2, Fraction(2))):
         for neighbors in ("add-remove", "change-one"):
-            promised = _make(mechanism, epsilon=epsilon, neighbors=neighbors).guarantee
-            assert (promised.epsilon, promised.delta, promised.neighbors) == (exact, 0, neighbors)
+            made = _make(mechanism, epsilon=epsilon, neighbors=neighbors)
+            promised, delta = made.guarantee, made.delta if _takes_rho(mechanism) else 0
+            assert (promised.epsilon, promised.delta, promised.neighbors) == (exact, delta, neighbors)
+            assert (promised.rho > 0) == _takes_rho(mechanism)
     person = _make(mechanism, contributions=3).guarantee
     assert (person.unit, person.contributions) == ("person", 3)
 
@@ -407,8 +409,12 @@ def _check_guarantee_is_what_was_asked_for(mechanism: type[Any]) -> None:
 def _check_noise_follows_the_contribution_bound(mechanism: type[Any]) -> None:
     """Twice the rows per person or half of epsilon, twice every scale.
 
-    For change-one neighbours twice, too, unless the mechanism says how much its counts have `changed`.
+    For change-one neighbours twice, too, unless the mechanism says how much its counts have `changed`. The
+    variance of Gaussian noise is four times for twice the rows or a quarter of rho, twice for change-one.
     """
+    if _takes_rho(mechanism):
+        _compare_variances(mechanism)
+        return
     once = _scales(_make(mechanism))
     assert once, f"{mechanism.__name__} asks for no noise"
     for changes in ({"contributions": 2}, {"epsilon": Fraction(1, 2)}):
@@ -418,6 +424,29 @@ def _check_noise_follows_the_contribution_bound(mechanism: type[Any]) -> None:
     needed = moving.changed / _make(mechanism).changed if hasattr(moving, "changed") else Fraction(2)
     moved = {needed * scale for scale in once}
     assert set(_scales(moving)) == moved, f"{mechanism.__name__} with change-one neighbors"
+
+
+def _compare_variances(mechanism: type[Any]) -> None:
+    once = _variances(_make(mechanism, epsilon=None, rho=1))
+    assert once, f"{mechanism.__name__} asks for no noise"
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"contributions": 2}, 4), ({"rho": Fraction(1, 4)}, 4), ({"neighbors": "change-one"}, 2),
+    ]  # fmt: skip
+    for changes, factor in cases:
+        made = _make(mechanism, **{"epsilon": None, "rho": 1, **changes})
+        found = _variances(made, changes.get("contributions", 1))
+        assert found == [factor * each for each in once], f"{mechanism.__name__} with {changes}"
+        assert not _scales(made, changes.get("contributions", 1)), f"{mechanism.__name__} draws other noise"
+
+
+def _variances(made: Any, contributions: int = 1) -> list[Fraction]:
+    recorder = RecordingNoise(ZeroNoise())
+    _release(made, recorder, contributions)
+    return recorder.variances
+
+
+def _takes_rho(mechanism: type[Any]) -> bool:
+    return bool(getattr(mechanism, "takes_rho", False))
 
 
 def _check_zero_noise_is_deterministic(mechanism: type[Any]) -> None:

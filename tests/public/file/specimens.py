@@ -15,6 +15,7 @@ from partita.domain import Category, Date, Domain, Integer, Real
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.public.axis.base import AxisRelease, Specials
+from partita.public.axis.flat import GaussianRelease
 from partita.public.base import Provenance
 from partita.public.boxes.base import BoxRelease
 from partita.public.file_entries import Published, join_views
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 MECHANISMS: Final = {
+    "gaussian-histogram": "GaussianCounts",
     "histogram": "HistogramCounts",
     "intervals-paper": "PaperIntervals",
     "laplace": "Laplace",
@@ -59,6 +61,7 @@ MECHANISMS: Final = {
 """The mechanism that makes a release of each kind."""
 
 DOMAINS: Final[dict[str, Domain]] = {
+    "gaussian-histogram": Category(["a", "b", "c"]),
     "histogram": Category(["north", "söuth", "east", "west"]),
     "intervals-paper": Integer(0, 2**64 - 1),
     "laplace": Integer(-2, 3),
@@ -70,6 +73,7 @@ DOMAINS: Final[dict[str, Domain]] = {
 }
 
 BOX_MECHANISMS: Final = {
+    "gaussian-grid": "GaussianGrid",
     "graph": "TableGraph",
     "grid": "GridCounts",
     "rank-boxes": "RankBoxes",
@@ -81,6 +85,7 @@ BOX_MECHANISMS: Final = {
 """The same for releases over several axes."""
 
 BOX_DOMAINS: Final[dict[str, tuple[Domain, ...]]] = {
+    "gaussian-grid": (Integer(0, 4), Category(["x", "y"])),
     "graph": (Integer(0, 5), Category(["a", "b", "c"]), Real(0, 20, step="0.01"), Category(["x", "y"])),
     "grid": (Integer(0, 5), Category(["north", "söuth"])),
     "rank-boxes": (Integer(0, 2**16), Category(["a", "b", "c"]), Date("2024-01-01", "2024-01-24")),
@@ -139,11 +144,13 @@ def view(kind: str, column: str = "age", seed: object = 0) -> View:
     """A column with its special cells."""
     domain = DOMAINS[kind]
     counts = {cell: 7 * number - 10 for number, cell in enumerate(domain.specials)}
+    released = axis(kind, seed)
+    normal = isinstance(released, GaussianRelease)
     return View(
         column=column,
         domain=domain,
-        axis=axis(kind, seed),
-        specials=Specials(counts=counts, scale=CONTRIBUTIONS / EPSILON),
+        axis=released,
+        specials=Specials(counts=counts, scale=released.law if normal else CONTRIBUTIONS / EPSILON),
         mechanism=kind,
         why="It was asked for by name.",
     )

@@ -297,7 +297,8 @@ def test_a_chance_that_is_sure_is_below_every_ratio_of_its_block(variance: Fract
 # One tape, one output.
 def by_definition(variance: Fraction, size: int, tape: Tape | EndlessTape) -> list[int]:
     """The samples one by one: the words of a block in order, then exact comparisons only."""
-    tables, out = gaussian_tables(variance, 64), []
+    tables = gaussian_tables(variance, 64)
+    out: list[int] = []
     while len(out) < size:
         count = min(BLOCK, size - len(out))
         words = tape.take(count).tolist()

@@ -107,7 +107,7 @@ def additive(path: Path, words: Any, samples: int) -> Iterator[Fit]:
 def gaussians(path: Path, words: Any, samples: int) -> Iterator[Fit]:
     """Discrete Gaussian noise of every size: table or blocks, one word or two for a proposal."""
     noise = SystemNoise(words, path=path)
-    for deviation in map(Fraction, ("1/2", 1, 20, 1000, 10**6, 2**45)):
+    for deviation in (Fraction(d) for d in ("1/2", "1", "20", "1000", "1e6", 2**45)):
         values = noise.discrete_gaussian(deviation**2, samples)
         label = f"{words.__name__} {path} gaussian {deviation}"
         yield label, fit(values, gaussian_cdf(float(deviation**2)), deviation)

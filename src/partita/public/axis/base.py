@@ -22,7 +22,7 @@ from partita.domain.calendar import locate_period
 from partita.domain.numeric import Real
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidData, InvalidParameter, check
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, rows_changed, squares_changed
 from partita.lazy import cached_property
 from partita.numbers import check_cell_range, rational
 from partita.public.axis.curve import Curve
@@ -32,10 +32,19 @@ from partita.public.base import (
     checkpoint,
     damaged,
     noise_scale,
+    noise_variance_parameter,
     noisy_integers,
     shorten,
 )
-from partita.public.bounds import Run, laplace_sum_reach, laplace_variance, overlay_runs, repeated_reach
+from partita.public.bounds import (
+    Gaussian,
+    NoiseLaw,
+    Run,
+    gaussian_reach,
+    noise_variance,
+    overlay_runs,
+    repeated_reach,
+)
 from partita.public.conditions import AllOf, Closed, Not, OneOf, Range
 
 Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
@@ -145,15 +154,15 @@ _FITS_INT64: Final = 2**62
 @final
 @dataclass(frozen=True, eq=False)
 class NoisyRow:
-    """Released integers in a row, each with noise of one scale, and the sums of runs of them."""
+    """Released integers in a row, each with noise of one law, and the sums of runs of them."""
 
     values: NDArray[Any]
-    scale: Fraction
+    law: NoiseLaw
 
     @cached_property
     def variance(self) -> float:
         """The variance of each."""
-        return laplace_variance(self.scale)
+        return noise_variance(self.law)
 
     @cached_property
     def running(self) -> NDArray[Any]:
@@ -166,7 +175,7 @@ class NoisyRow:
 
     def reach(self, number: int, beta: float) -> float:
         """The sum of so many of these noises leaves [-t, t] with probability at most beta."""
-        return NoisySum(0, {(1, self.scale): number}).reach(beta)
+        return NoisySum(0, {(1, self.law): number}).reach(beta)
 
     def sums(self, firsts: NDArray[Any], stops: NDArray[Any]) -> Floats:
         """The sum of each run first, ..., stop-1."""
@@ -183,36 +192,40 @@ class NoisySum:
     """A linear combination of released integers.
 
     `noises` says how many of them there are for each factor (without its sign: noise is symmetric)
-    and scale.
+    and law.
     """
 
     value: int
-    noises: Mapping[tuple[int, Fraction], int]
+    noises: Mapping[tuple[int, NoiseLaw], int]
 
     @staticmethod
     def of(parts: Iterable[tuple[NoisyRow, Iterable[Run]]]) -> NoisySum:
         """The signed sum of runs. An integer that is taken as often as it is added is not in it."""
-        value, noises = 0, Counter[tuple[int, Fraction]]()
+        value, noises = 0, Counter[tuple[int, NoiseLaw]]()
         for line, runs in parts:
             for first, stop, factor in overlay_runs(runs):
                 value += factor * line.sum(first, stop)
-                noises[abs(factor), line.scale] += stop - first
+                noises[abs(factor), line.law] += stop - first
         return NoisySum(value, noises)
 
     @property
     def error(self) -> float:
         """The standard error."""
         noises = self.noises.items()
-        return math.sqrt(sum(n * factor**2 * laplace_variance(scale) for (factor, scale), n in noises))
+        return math.sqrt(sum(n * factor**2 * noise_variance(law) for (factor, law), n in noises))
 
     def reach(self, beta: float) -> float:
         """t such that the noise exceeds t with probability at most beta/2, and so undercuts -t."""
-        if not self.noises:
-            return 0.0
-        factors = np.array([float(factor) for factor, _ in self.noises])
-        rates = np.array([float(1 / scale) for _, scale in self.noises])
-        numbers = np.array([float(number) for number in self.noises.values()])
-        return repeated_reach(factors, rates, numbers, beta / 2)
+        normal = {(f, law): n for (f, law), n in self.noises.items() if isinstance(law, Gaussian)}
+        others = [(f, law, n) for (f, law), n in self.noises.items() if not isinstance(law, Gaussian)]
+        parts = bool(normal) + bool(others)
+        reach = gaussian_reach(normal, beta / (2 * parts)) if normal else 0.0
+        if not others:
+            return reach
+        factors = np.array([float(factor) for factor, _, _ in others])
+        rates = np.array([float(1 / scale) for _, scale, _ in others])
+        numbers = np.array([float(number) for _, _, number in others])
+        return reach + repeated_reach(factors, rates, numbers, beta / (2 * parts))
 
     def bounds(self, beta: float) -> tuple[float, float]:
         """The value without its noise lies between these, except with probability beta."""
@@ -275,6 +288,10 @@ class PartsReader:
         """A noise scale."""
         return noise_scale(self.rational(name), name)
 
+    def variance(self, name: str) -> Fraction:
+        """A variance of Gaussian noise."""
+        return noise_variance_parameter(self.rational(name), name)
+
     def scales(self, name: str, *, most: int) -> tuple[Fraction, ...]:
         """A list of noise scales, at least one and at most so many."""
         return tuple(noise_scale(scale, name) for scale in self.rationals(name, most=most))
@@ -311,15 +328,18 @@ def _rational(value: Json, name: str) -> Fraction:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Specials:
-    """The special cells of a column: noisy counts of below, above, invalid, null or other, of one scale."""
+    """The special cells of a column: noisy counts of below, above, invalid, null or other, of one law."""
 
     counts: Mapping[str, int]
-    scale: Fraction
+    scale: NoiseLaw
 
     def __post_init__(self) -> None:
         if not all(type(count) is int and abs(count) <= LARGEST_NUMBER for count in self.counts.values()):
             raise damaged("special cells", "must hold integer counts")
-        noise_scale(self.scale, "scale of the special cells")
+        if isinstance(self.scale, Gaussian):
+            noise_variance_parameter(self.scale.variance, "variance of the special cells")
+        else:
+            noise_scale(self.scale, "scale of the special cells")
 
     def answer(self, *names: str) -> Answer:
         """How many rows are in these special cells together."""
@@ -337,7 +357,7 @@ class Specials:
         least = least_sum(used.values())
 
         def bounds(beta: float) -> tuple[float, float]:
-            reach = laplace_sum_reach(self.scale, len(used), beta)
+            reach = self._reach(len(used), beta)
             return max(least, drawn - reach), max(least, drawn + reach)
 
         return Answer(float(value), lambda: math.sqrt(len(used)) * self.deviation, bounds, least)
@@ -349,7 +369,16 @@ class Specials:
     @property
     def deviation(self) -> float:
         """The standard error of one special cell."""
-        return math.sqrt(laplace_variance(self.scale))
+        return math.sqrt(noise_variance(self.scale))
+
+    def keep(self, promise: Guarantee) -> bool:
+        """Whether they have the noise that a guarantee asks for: Laplace noise by epsilon, else by rho."""
+        if not self.counts:
+            return True
+        if isinstance(self.scale, Gaussian):
+            squares = squares_changed(promise.neighbors, promise.contributions)
+            return 2 * promise.rho * self.scale.variance >= squares
+        return self.scale * promise.epsilon >= rows_changed(promise.neighbors, promise.contributions)
 
     def error(self, beta: float) -> float:
         """With probability 1 - beta no sum of some of the cells misses the truth by more.
@@ -359,7 +388,11 @@ class Specials:
         errors of one sign belong to a sum of their own.
         """
         cells = len(self.counts)
-        return laplace_sum_reach(self.scale, cells, beta / max(1, 2**cells - 1))
+        return self._reach(cells, beta / max(1, 2**cells - 1))
+
+    def _reach(self, cells: int, beta: float) -> float:
+        """The noises of so many cells add up to more than that, either way, with probability at most beta."""
+        return NoisySum(0, {(1, self.scale): cells} if cells else {}).reach(beta)
 
 
 @final

@@ -1,4 +1,7 @@
-"""Releases of one flat list of noisy counts: of every cell, of every interval, of every prefix."""
+"""Releases of one flat list of noisy counts: of every cell, of every interval, of every prefix.
+
+Counts of cells have discrete Laplace or discrete Gaussian noise, the others discrete Laplace noise.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability
 from partita.public.axis.base import AxisRelease, NoisyRow, NoisySum, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve, fit_curve
-from partita.public.bounds import Run, largest_reach
+from partita.public.bounds import Gaussian, NoiseLaw, Run, largest_reach
 
 _ONE: Final = np.uint64(1)
 _FITS_INT64: Final = 2**62
@@ -26,24 +29,30 @@ _FITS_INT64: Final = 2**62
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FlatRelease(AxisRelease):
-    """Noisy counts in a row, all with noise of one scale; a range is a signed sum of some of them.
+class RowRelease(AxisRelease):
+    """Noisy counts in a row, all with noise of one law; a range is a signed sum of some of them.
 
     `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
 
     max_series: ClassVar[int] = 1
     largest_size: ClassVar[int]
+    fact: ClassVar[str] = "scale"
+    """The name of the fact in files that tells the law."""
 
     noisy: NDArray[Any]
     size: int
-    scale: Fraction
     guarantee: Guarantee | None = None
 
     @staticmethod
     def length(size: int) -> int:
         """How many counts there are for an axis of `size` cells: one for each cell."""
         return size
+
+    @property
+    @abstractmethod
+    def law(self) -> NoiseLaw:
+        """The law of the noise of each count."""
 
     @abstractmethod
     def runs(self, low: int, high: int) -> Iterator[Run]:
@@ -57,7 +66,7 @@ class FlatRelease(AxisRelease):
     @cached_property
     def line(self) -> NoisyRow:
         """The counts with their noise."""
-        return NoisyRow(self.noisy, self.scale)
+        return NoisyRow(self.noisy, self.law)
 
     @cached_property
     def curve(self) -> Curve:
@@ -71,25 +80,36 @@ class FlatRelease(AxisRelease):
         return NoisySum.of([(self.line, runs)]).answer(least_sum(each.sign for each in ranges))
 
     def parts(self) -> Parts:
-        """The noisy counts and their scale."""
-        return Parts({"size": self.size, "scale": str(self.scale)}, {"noisy": self.noisy})
+        """The noisy counts and the law of their noise."""
+        return Parts({"size": self.size, self.fact: str(getattr(self, self.fact))}, {"noisy": self.noisy})
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         reader = PartsReader(parts)
-        reader.expect(facts=("size", "scale"), series=("noisy",))
+        reader.expect(facts=("size", cls.fact), series=("noisy",))
         size = reader.integer("size", low=1, high=cls.largest_size)
         noisy = reader.noisy("noisy", count=cls.length(size))
-        return cls(noisy=noisy, size=size, scale=reader.scale("scale"), guarantee=guarantee)
+        read = reader.variance if cls.fact == "variance" else reader.scale
+        law: dict[str, Any] = {cls.fact: read(cls.fact)}
+        return cls(noisy=noisy, size=size, guarantee=guarantee, **law)
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HistogramRelease(FlatRelease):
+class FlatRelease(RowRelease):
+    """Noisy counts in a row with discrete Laplace noise of one scale."""
+
+    scale: Fraction
+
+    @property
+    def law(self) -> Fraction:
+        """The scale."""
+        return self.scale
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellsRelease(RowRelease):
     """The noisy count of each cell; a range is the sum of its cells."""
 
-    kind: ClassVar[str] = "histogram"
-    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"histogram": ("DMNS06",)}
     largest_size: ClassVar[int] = 2**24
 
     def runs(self, low: int, high: int) -> Iterator[Run]:
@@ -121,6 +141,32 @@ class HistogramRelease(FlatRelease):
         ranges = self.size * (self.size + 1) // 2
         each = self.line.reach(self.size, chance / ranges)
         return min(each, 2 * self.line.reach(self.size, chance / 2))
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistogramRelease(CellsRelease, FlatRelease):
+    """The noisy count of each cell, with discrete Laplace noise."""
+
+    kind: ClassVar[str] = "histogram"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"histogram": ("DMNS06",)}
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianRelease(CellsRelease):
+    """The noisy count of each cell, with discrete Gaussian noise."""
+
+    kind: ClassVar[str] = "gaussian-histogram"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"gaussian-histogram": ("CKS20",)}
+    fact: ClassVar[str] = "variance"
+
+    variance: Fraction
+
+    @property
+    def law(self) -> Gaussian:
+        """By its variance."""
+        return Gaussian(self.variance)
 
 
 @final

@@ -33,7 +33,7 @@ from partita.public.axis.base import (
 from partita.public.axis.consistent import LevelSolver
 from partita.public.axis.curve import Curve, fit_curve
 from partita.public.base import damaged
-from partita.public.bounds import largest_reach, overlay_runs
+from partita.public.bounds import NoiseLaw, largest_reach, overlay_runs
 
 _LARGEST_SIZE: Final = 2**30
 _MOST_LEVELS: Final = 31
@@ -203,7 +203,7 @@ class TreeRelease(AxisRelease):
         share = float(check_probability(beta)) / (self.size * (self.size + 1) // 2)
         if self.consistent:
             return self.solver.largest_reach(share)
-        longest = Counter[tuple[int, Fraction]]()
+        longest = Counter[tuple[int, NoiseLaw]]()
         for scale, number in zip(self.scales, self.shape.most, strict=True):
             longest[1, scale] += number
         return NoisySum(0, longest).reach(share)

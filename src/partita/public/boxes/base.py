@@ -20,7 +20,7 @@ from partita.domain.axis import MOST_AXES, Axis
 from partita.domain.base import Domain
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, rows_changed
 from partita.lazy import cached_property
 from partita.numbers import check_cell_range, check_probability, integer
 from partita.public.axis.base import Json, Parts, PartsReader
@@ -99,6 +99,10 @@ class BoxRelease(ReleaseKind, ABC):
     @abstractmethod
     def points(self, rows: int) -> Corners:
         """Positions of synthetic rows, one a row: a function of the release, with its distribution."""
+
+    def keep(self, promise: Guarantee) -> bool:
+        """Whether the boxes have the noise that the guarantee asks for."""
+        return promise.epsilon >= self.spent * rows_changed(promise.neighbors, promise.contributions)
 
     @property
     @abstractmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar, Final, Self, final
+from typing import Any, ClassVar, Final, NoReturn, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 from partita.answer import Answer, least_sum
 from partita.arrays import Floats
 from partita.domain.axis import Axis
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, squares_changed
 from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
 from partita.public.axis.base import NoisySum, Parts, PartsReader
 from partita.public.axis.curve import Curve, apportion, fit_curve
 from partita.public.axis.shrinkage import project_on_totals
 from partita.public.base import damaged
-from partita.public.bounds import laplace_variance
+from partita.public.bounds import Gaussian, NoiseLaw, noise_variance
 from partita.public.boxes.base import (
     BoxRelease,
     BoxTerm,
@@ -106,23 +107,26 @@ def count_overlaps(boxes: Sequence[SignedBox]) -> Mapping[int, int]:
     return {int(f): round(n) for f, n in zip(factors, numbers, strict=True) if f}
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GridRelease(BoxRelease):
+class CellGrid(BoxRelease):
     """The noisy count of each cell, special cells included, the last axis fastest; a box is a sum of cells.
 
     Noisy counts stay as they are, also below zero, so that sums have no bias and the counts of the parts of
     a split add up to that of the whole.
     """
 
-    kind: ClassVar[str] = "grid"
-    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"grid": ("DMNS06",)}
     max_series: ClassVar[int] = 1
+    fact: ClassVar[str] = "scale"
+    """The name of the fact in files that tells the law of the noise."""
 
     axes: tuple[Axis, ...]
     noisy: NDArray[Any]
-    scale: Fraction
     guarantee: Guarantee | None = None
+
+    @property
+    @abstractmethod
+    def law(self) -> NoiseLaw:
+        """The law of the noise of each cell."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,9 +145,9 @@ class GridRelease(BoxRelease):
             return Answer.exact(0.0)
         lows, highs = (np.array(ends, np.uint64) for ends in list(zip(*boxes, strict=True))[:2])
         value = sum(int(s) * box.sign for s, box in zip(self.sums.of(lows, highs), boxes, strict=True))
-        noises = Counter[tuple[int, Fraction]]()
+        noises = Counter[tuple[int, NoiseLaw]]()
         for factor, number in count_overlaps(boxes).items():
-            noises[abs(factor), self.scale] += number
+            noises[abs(factor), self.law] += number
         return NoisySum(value, noises).answer(least_sum(box.sign for box in boxes))
 
     def counts(self, lows: Corners, highs: Corners) -> Floats:
@@ -221,38 +225,83 @@ class GridRelease(BoxRelease):
         """What was counted."""
         return f"Each of the {self.noisy.size:,} cells was counted by itself."
 
-    @property
-    def spent(self) -> Fraction:
-        """What a row costs: it is in one cell."""
-        return 1 / self.scale
-
     def parts(self) -> Parts:
-        """The noisy counts, their axes and their scale."""
-        return Parts({"axes": encode_axes(self.axes), "scale": str(self.scale)}, {"noisy": self.noisy})
+        """The noisy counts, their axes and the law of their noise."""
+        law = str(getattr(self, self.fact))
+        return Parts({"axes": encode_axes(self.axes), self.fact: law}, {"noisy": self.noisy})
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
         reader = PartsReader(parts)
-        reader.expect(facts=("axes", "scale"), series=("noisy",))
+        reader.expect(facts=("axes", cls.fact), series=("noisy",))
         axes = read_axes(reader)
         cells = math.prod(axis.width for axis in axes)
         if cells > MOST_CELLS:
             raise damaged("axes", f"must have at most {MOST_CELLS} cells together")
         noisy = reader.noisy("noisy", count=cells)
-        return cls(axes=axes, noisy=noisy, scale=reader.scale("scale"), guarantee=guarantee)
+        read = reader.variance if cls.fact == "variance" else reader.scale
+        law: dict[str, Any] = {cls.fact: read(cls.fact)}
+        return cls(axes=axes, noisy=noisy, guarantee=guarantee, **law)
 
     @cached_property
     def _variance(self) -> float:
         """The variance of each cell."""
-        return laplace_variance(self.scale)
+        return noise_variance(self.law)
 
     def _reach(self, beta: float) -> float:
         """The sum of the noises of all cells, or of some, leaves [-t, t] with probability at most beta."""
-        return NoisySum(0, {(1, self.scale): self.noisy.size}).reach(beta)
+        return NoisySum(0, {(1, self.law): self.noisy.size}).reach(beta)
 
     def _sum(self, held: NDArray[Any]) -> NoisySum:
-        return NoisySum(int(held.sum()), {(1, self.scale): held.size} if held.size else {})
+        return NoisySum(int(held.sum()), {(1, self.law): held.size} if held.size else {})
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GridRelease(CellGrid):
+    """The noisy count of each cell, with discrete Laplace noise."""
+
+    kind: ClassVar[str] = "grid"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"grid": ("DMNS06",)}
+
+    scale: Fraction
+
+    @property
+    def law(self) -> Fraction:
+        """The scale."""
+        return self.scale
+
+    @property
+    def spent(self) -> Fraction:
+        """What a row costs: it is in one cell."""
+        return 1 / self.scale
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianGridRelease(CellGrid):
+    """The noisy count of each cell, with discrete Gaussian noise."""
+
+    kind: ClassVar[str] = "gaussian-grid"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"gaussian-grid": ("CKS20",)}
+    fact: ClassVar[str] = "variance"
+
+    variance: Fraction
+
+    @property
+    def law(self) -> Gaussian:
+        """By its variance."""
+        return Gaussian(self.variance)
+
+    @property
+    def spent(self) -> NoReturn:
+        """No epsilon bounds what a row costs: `keep` compares rho."""
+        raise NotImplementedError
+
+    def keep(self, promise: Guarantee) -> bool:
+        """Whether the cells have the noise that the rho of the guarantee asks for."""
+        return 2 * promise.rho * self.variance >= squares_changed(promise.neighbors, promise.contributions)
 
 
 def _cells(low: tuple[int, ...], high: tuple[int, ...]) -> Iterator[Corners]:

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
-from partita.concentrated import largest, rho_of_laplace, rho_of_pure
+from partita.concentrated import (
+    DEFAULT_DELTA,
+    epsilon_of_rho,
+    largest,
+    positive,
+    rho_of_laplace,
+    rho_of_pure,
+    rho_within,
+)
+from partita.curves import gaussian_variance_within
 from partita.domain.axis import Axis
 from partita.errors import InvalidData, check, check_bool, check_data
 from partita.guarantee import (
@@ -23,13 +32,15 @@ from partita.guarantee import (
     positive_epsilon,
     rows_changed,
     same_rows,
+    squares_changed,
     unit_of,
 )
-from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter
+from partita.numbers import Converted, Exact, check_probability, freeze, frozen, integer, parameter, rational
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import FlatRelease
 from partita.public.axis.tree_solver import Fork, LevelEvidence, SpendingRule, TreeLooks
-from partita.public.bounds import laplace_variance
+from partita.public.bounds import Gaussian, NoiseLaw, laplace_variance
+from partita.trusted.noise.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE
 from partita.trusted.noise.hazard import Law
 from partita.trusted.noise.laws import Exact as laws_Exact
 from partita.trusted.noise.system import (
@@ -108,6 +119,72 @@ class Private:
     def rate(self) -> Fraction:
         """Epsilon for each row by which neighbours may differ."""
         return self.epsilon / self.rows_changed
+
+
+@frozen(kw_only=True)
+class Concentrated(Private):
+    """A mechanism that spends rho of zero-concentrated privacy [BS16], and not epsilon.
+
+    Made with `rho`, its guarantee states rho, and the epsilon that follows from it at `delta`. Made with
+    `epsilon`, it spends the largest rho that is (epsilon, delta)-DP, and states all three.
+    """
+
+    takes_rho: ClassVar[bool] = True
+
+    epsilon: Converted[object, Fraction] = parameter(default=None)
+    rho: Converted[object, Fraction] = parameter(default=None)
+    delta: Exact = parameter(default=DEFAULT_DELTA)
+
+    def _convert(self) -> None:
+        rows_changed(self.neighbors, self.contributions)
+        given: object = self.rho
+        asked: object = self.epsilon
+        if given is None:
+            epsilon = positive_epsilon(asked)
+            freeze(self, rho=self._rho_within(epsilon, rational(self.delta, "delta")))
+        else:
+            rho, stated = positive(given, "rho"), epsilon_of_rho(given, self.delta)
+            epsilon = stated if asked is None else positive_epsilon(asked)
+            rule, fix = "must be left out, or be what rho allows", "leave it out where rho is given"
+            allowed = epsilon >= stated or rho <= self._rho_within(epsilon, rational(self.delta, "delta"))
+            check(allowed, "epsilon", rule, given=asked, fix=fix)
+            freeze(self, rho=rho)
+        freeze(self, epsilon=epsilon, delta=rational(self.delta, "delta"))
+        super()._convert()
+
+    def _rho_within(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """The largest rho that is (epsilon, delta)-DP."""
+        return rho_within(epsilon, delta)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        return Guarantee(rho=self.rho, epsilon=self.epsilon, delta=self.delta, **self.protected)
+
+
+@frozen(kw_only=True)
+class GaussianCells(Concentrated):
+    """Counts of cells of which a row is in one, each with discrete Gaussian noise of the same variance.
+
+    Made with epsilon, rho is what the exact privacy curve of this noise allows: `partita.curves`.
+    """
+
+    def _check(self) -> None:
+        rule, fix = "must give noise of a variance between 2^-20 and 2^124", "use a value such as 1"
+        check(SMALLEST_VARIANCE <= self.variance <= LARGEST_VARIANCE, "rho", rule, given=self.rho, fix=fix)
+
+    @property
+    def squares(self) -> int:
+        """The largest sum of the squares by which the counts of neighbours differ."""
+        return squares_changed(self.neighbors, self.contributions)
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance parameter of the noise: the squares over 2 rho [CKS20, Theorem 14]."""
+        return self.squares / (2 * self.rho)
+
+    def _rho_within(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        return self.squares / (2 * gaussian_variance_within(epsilon, delta, self.squares))
 
 
 @frozen(kw_only=True)
@@ -477,7 +554,7 @@ class WithSpecials:
 
     Guarantee: epsilon-DP, pure, the same as that of `axis`; ADD_REMOVE or CHANGE_ONE.
     Error:     that of `axis` on the axis; noise of scale rows_changed / epsilon in each special cell, or
-               of up to twice that, as `axis` says.
+               of up to twice that, as `axis` says; with Gaussian noise its variance is that of the axis.
     Proof:     docs/proofs/special_cells.md (a row is on the axis or in one special cell)
 
     >>> from partita.trusted.mechanisms.tree import Tree
@@ -495,7 +572,8 @@ class WithSpecials:
         rule, fix = "must be a tuple of different names", "pass domain.specials"
         distinct = valid and len(set(self.specials)) == len(self.specials)
         check(distinct, "specials", rule, given=given, fix=fix)
-        check_scale(self.scale, self.axis.epsilon)
+        if not isinstance(self.law, Gaussian):
+            check_scale(self.law, self.axis.epsilon)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -510,12 +588,18 @@ class WithSpecials:
             return axis.special_scale
         return rows_changed(self.axis.neighbors, self.axis.contributions) / self.axis.epsilon
 
+    @property
+    def law(self) -> NoiseLaw:
+        """The noise of a special cell: it is a cell like those of an axis with Gaussian noise."""
+        axis: object = self.axis
+        return Gaussian(axis.variance) if isinstance(axis, GaussianCells) else self.scale
+
     def release(
         self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise = SYSTEM
     ) -> tuple[AxisRelease, Specials]:
         """Release the axis and, beside it, the noisy count of each special cell."""
         axis, noisy = self.measure(data, beside, noise=noise)
-        return axis, Specials(counts=dict(zip(self.specials, noisy.tolist(), strict=True)), scale=self.scale)
+        return axis, Specials(counts=dict(zip(self.specials, noisy.tolist(), strict=True)), scale=self.law)
 
     def measure(
         self, data: AxisCounts, beside: Mapping[str, int], *, noise: Noise
@@ -524,7 +608,10 @@ class WithSpecials:
         counts = check_fits(data, self.axis.size, self.axis.contributions)
         specials = self._counts(beside)
         session = noise.session()
-        return self.axis.release(counts, noise=session), session.add(specials, self.scale)
+        axis, law = self.axis.release(counts, noise=session), self.law
+        if isinstance(law, Gaussian):
+            return axis, session.add_gaussian(specials, law.variance)
+        return axis, session.add(specials, law)
 
     def _counts(self, beside: object) -> NDArray[np.int64]:
         """The count of every special cell, in the order in which they are named."""

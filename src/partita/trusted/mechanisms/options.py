@@ -25,7 +25,7 @@ _PAID: Final = "it is a parameter of its own, from which the guarantee follows t
 _SCHEMA: Final = "it follows from the schema and from what is published"
 _ASKED: Final = "it is a parameter of its own, which says what is published"
 _SET: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("epsilon", "delta", "neighbors", "contributions"), _PAID),
+    **dict.fromkeys(("epsilon", "rho", "delta", "neighbors", "contributions"), _PAID),
     **dict.fromkeys(
         ("size", "axes", "keys", "value", "universe", "offset", "unit", "special_cells"), _SCHEMA
     ),
