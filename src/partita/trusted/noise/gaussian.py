@@ -3,7 +3,7 @@
 Up to a standard deviation of 128 one table holds all values that 64 bits can tell apart, and a sample is one
 word. Beyond, values are put together in blocks of 2^shift. A block is chosen by the largest density in it, a
 place in the block is uniform, and the value is accepted with the ratio of its density to the largest: at
-least 99.2 of 100 are. That ratio is never computed unless it matters: one number for each block says below
+least 99.3 of 100 are. That ratio is never computed unless it matters: one number for each block says below
 which chance every place in it is accepted; floats with a margin decide most of the others, and enclosures
 the rest. See docs/proofs/gaussian_noise.md.
 """
