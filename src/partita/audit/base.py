@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,6 @@ from partita.guarantee import Neighbors
 from partita.local.randomizer import LocalLaw
 from partita.pan.sketch import Sketch
 from partita.testing.doubles import RecordingNoise
-from partita.testing.laws import Loss
-from partita.testing.replay import ReplayedLoss
 from partita.trusted.mechanisms.catalogue import mechanisms
 from partita.trusted.noise.system import SYSTEM
 from partita.trusted.secret import Histogram, Points
@@ -30,9 +28,20 @@ from partita.trusted.streams.base import ContinualCounter, Stepping
 from partita.trusted.streams.family import CounterFamily
 
 Depth: TypeAlias = Literal["quick", "standard", "deep"]
-Way: TypeAlias = Literal["law", "coupling", "box", "replay", "coupling or law"]
+Way: TypeAlias = Literal[
+    "law", "coupling", "coupling in rho", "box", "replay", "replay in rho", "coupling or law"
+]
 Pair: TypeAlias = tuple[Any, Any]
-LossOf: TypeAlias = Callable[[Any, Any], "Loss | ReplayedLoss | Fraction | float"]
+LossOf: TypeAlias = Callable[[Any, Any], "Compared | float"]
+
+
+class Compared(Protocol):
+    """A loss, or what an outcome costs of rho."""
+
+    def __le__(self, amount: Fraction, /) -> bool: ...
+
+    def __float__(self) -> float: ...
+
 
 DEPTHS: Final = get_args(Depth)
 
@@ -41,10 +50,14 @@ WAYS: Final[dict[Way, str]] = {
     "loss over all outcomes is known; values beyond all true ones are one outcome",
     "coupling": "the mechanism was run on both with noise that gives one and the same output; what that "
     "noise costs bounds the loss on this outcome, and says nothing of other outcomes",
+    "coupling in rho": "the mechanism promises rho; it was run on both with noise that gives one and the "
+    "same output, and what that noise costs of rho was added up, whatever comes out",
     "box": "all noise vectors of a small box were matched with those of a larger one; outcomes that "
     "need larger noise were not met",
     "replay": "`publish` was run on both tables with noise that gives one and the same file; the exact "
     "probabilities of that noise under both give the loss on this outcome, and say nothing of others",
+    "replay in rho": "`publish` spent rho on both tables with noise that gives one and the same file; what "
+    "that noise costs of rho was added up: for Gaussian noise on all outcomes, else on this one",
     "coupling or law": "by coupling, which bounds the loss on the outcomes of three runs; where no "
     "coupling exists, by the output laws of both, values far from the true ones taken together",
 }
@@ -57,7 +70,7 @@ TOLERANCE: Final = 1e-9
 @final
 @dataclass(frozen=True)
 class Case:
-    """What is compared: `loss(one, other)` for each of `pairs()`, against epsilon."""
+    """What is compared: `loss(one, other)` for each of `pairs()`, against epsilon, or against rho."""
 
     mechanism: str
     about: str
@@ -88,7 +101,7 @@ def count_case(case: Case) -> CaseCount:
     return CaseCount(case.mechanism, case.about, case.way, case.epsilon, len(losses), worst, beyond)
 
 
-def _losses(case: Case) -> Iterator[Loss | ReplayedLoss | Fraction | float]:
+def _losses(case: Case) -> Iterator[Compared | float]:
     """The loss of each pair: infinite where a coupling breaks, and where one of both is refused."""
     for one, other in case.pairs():
         try:
@@ -97,7 +110,7 @@ def _losses(case: Case) -> Iterator[Loss | ReplayedLoss | Fraction | float]:
             yield float("inf")
 
 
-def _exceeds(loss: Loss | ReplayedLoss | Fraction | float, epsilon: Fraction) -> bool:
+def _exceeds(loss: Compared | float, epsilon: Fraction) -> bool:
     if isinstance(loss, float):
         return loss > float(epsilon) + TOLERANCE
     return not loss <= epsilon

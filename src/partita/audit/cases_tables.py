@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, Final, TypeAlias, final
 
 import partita as pt
-from partita.audit.base import Case, Counts, Depth, Pair, histogram, points, step
+from partita.audit.base import Case, Counts, Depth, Pair, Way, histogram, points, step
 from partita.audit.laws import EVERYBODY, HALF, MOVING, Protected, World, coupled_cases, law_cases, law_loss
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -50,6 +50,7 @@ def _worlds() -> Iterator[World]:
     names = ("HistogramCounts", "Laplace", "Thresholds", "Tree", "Tents", "PaperIntervals", *_ROWS)
     for name in names:
         yield _world(name, 4, _ROWS.get(name, (1, 2, 4)))
+    yield _world("GaussianCounts", 4, (1, 2, 4))
     yield _world("Tree", 5, (0, 1, 2), branching=3)
     yield _world("Tents", 7, (0, 1, 2))
     yield _world("PartitionTents", 4, (0, 0, 2), total=10**5)
@@ -166,6 +167,7 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     for world in (
         _box_world("GridCounts", square, (1, 2, 4)),
         _box_world("GridCounts", special, (0, 1, 3)),
+        _box_world("GaussianGrid", special, (0, 1, 3)),
         _box_world("SpendingBoxes", square, (0, 1, 3)),
         _box_world("SpendingBoxes", (_THREE, _TWO), (0, 1, 2), epsilon=5, **_EAGER),
         _box_world("PaperRectangles", square, (0, 1, 3)),
@@ -243,6 +245,7 @@ _BAND: Final[tuple[Row, ...]] = ((0, 0, 68), (1, 1, 71)) * 1500
 """Pay in a narrow band, which the noise of all neighbours shows."""
 
 _EPSILON: Final = Fraction(1)
+_RHO: Final = Fraction(1, 8)
 
 
 @final
@@ -263,21 +266,25 @@ def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         for protected in (MOVING,) if depth == "quick" else EVERYBODY:
             pairs = _pairs(protected, request.others)[: step(depth, 1, 2, 8)]
             about = f"publish({request.about}); {_describe_neighbours(protected)}"
-            loss = partial(_publish_loss, request, protected, step(depth, 2, 3, 3))
-            yield Case(request.mechanism, about, "replay", _EPSILON, partial(iter, pairs), loss)
+            in_rho, passes = "rho" in request.options, step(depth, 2, 3, 3)
+            way: Way = "replay in rho" if in_rho else "replay"
+            loss = partial(_publish_cost if in_rho else _publish_loss, request, protected, passes)
+            amount = _RHO if in_rho else _EPSILON
+            yield Case(request.mechanism, about, way, amount, partial(iter, pairs), loss)
 
 
 def _publish_requests() -> Iterator[_PublishRequest]:
     for name, kind in axis_mechanisms().items():
-        yield _PublishRequest(kind.__name__, name, {"by": "age", "mechanism": name})
+        yield _PublishRequest(kind.__name__, name, {"by": "age", "mechanism": name, **_budget(kind)})
     for name, kind in box_mechanisms().items():
         if name == "viewed-boxes":  # it needs a category, and so many cells that it views it
-            options = {"by": list(_COLUMNS), "mechanism": name}
+            viewed = {"by": list(_COLUMNS), "mechanism": name}
             yield _PublishRequest(
-                kind.__name__, name, options, schema={**_SCHEMA, "sex": Category(["0", "1"])}
+                kind.__name__, name, viewed, schema={**_SCHEMA, "sex": Category(["0", "1"])}
             )
             continue
-        yield _PublishRequest(kind.__name__, name, {"by": ["age", "sex"], "mechanism": name})
+        options: dict[str, Any] = {"by": ["age", "sex"], "mechanism": name, **_budget(kind)}
+        yield _PublishRequest(kind.__name__, name, options)
     for name, kind in quantile_mechanisms().items():
         yield _PublishRequest(
             kind.__name__, f"{name}, the third", {"by": "age", "mechanism": name, "quantiles": "1/3"}
@@ -305,6 +312,11 @@ def _publish_requests() -> Iterator[_PublishRequest]:
     yield _PublishRequest("Intervals", "three views, shares", {"views": views, "shares": shares})
     everything = {"views": views, "sums": ["pay"], "queries": ask.prefixes("age")}
     yield _PublishRequest("Rectangles", "views, sums and queries", everything)
+
+
+def _budget(kind: Any) -> dict[str, Fraction]:
+    """Rho for a mechanism that spends it; all others spend epsilon."""
+    return {"rho": _RHO} if getattr(kind, "takes_rho", False) else {}
 
 
 def _queries(name: str) -> Any:
@@ -350,9 +362,28 @@ def _publish_loss(
     request: _PublishRequest, protected: Protected, passes: int, one: Table, other: Table
 ) -> ReplayedLoss:
     person = {"person": "id"} if "contributions" in protected else {}
-    return replay_publish(
-        one, other, request.schema, epsilon=_EPSILON, passes=passes, **request.options, **protected, **person
-    )
+    budget = {} if "rho" in request.options else {"epsilon": _EPSILON}
+    options = {**budget, **request.options, **protected, **person}
+    return replay_publish(one, other, request.schema, passes=passes, **options)
+
+
+@final
+@dataclass(frozen=True)
+class _InRho:
+    """What a replay costs of rho, compared as a loss is."""
+
+    loss: ReplayedLoss
+
+    def __le__(self, rho: Fraction) -> bool:
+        return self.loss.within_rho(rho)
+
+    def __float__(self) -> float:
+        return self.loss.rho
+
+
+def _publish_cost(*given: Any) -> _InRho:
+    """The same in rho."""
+    return _InRho(_publish_loss(*given))
 
 
 def _describe_neighbours(protected: Protected) -> str:

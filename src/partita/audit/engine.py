@@ -314,8 +314,9 @@ def _describe_exempt(trials: Sequence[AttackTrial]) -> str:
 
 
 def _describe_count(count: CaseCount) -> Finding:
+    amount = "rho" if count.way.endswith("in rho") else "epsilon"
     said = (
-        f"{count.violations} of {count.pairs} pairs lose more than epsilon {count.epsilon}, "
+        f"{count.violations} of {count.pairs} pairs lose more than {amount} {count.epsilon}, "
         f"up to {count.loss:.6g} ({count.about})"
     )
     return Finding(part="enumeration", mechanism=count.mechanism, said=said)

@@ -30,6 +30,7 @@ from partita.testing.laws import (
     OutputLaw,
     RationalNoise,
     coupled,
+    coupled_rho,
     law,
     privacy_loss,
     spell_out,
@@ -43,15 +44,38 @@ Run: TypeAlias = Callable[[Any, Any], object]
 
 def coupled_loss(run: Run, one: object, other: object, *, seed: object) -> Fraction:
     """What the looks of both runs cost together, at most; raises `CouplingBroken` where no bound follows."""
+    added, chosen = _coupled(coupled, run, one, other, seed)
+    return added + chosen
+
+
+def coupled_cost(mechanism: Any, run: Run, one: object, other: object, *, seed: object) -> Fraction:
+    """`coupled_loss`, or what the looks cost of rho where the mechanism spends that; see `promise_of`."""
+    if not getattr(mechanism, "takes_rho", False):
+        return coupled_loss(run, one, other, seed=seed)
+    added, chosen = _coupled(coupled_rho, run, one, other, seed)
+    return added + chosen**2 / 2
+
+
+def promise_of(mechanism: Any) -> Fraction:
+    """The amount that looks may cost: rho where the mechanism spends that, else epsilon."""
+    guarantee = mechanism.guarantee
+    amount: Fraction = guarantee.rho if getattr(mechanism, "takes_rho", False) else guarantee.epsilon
+    return amount
+
+
+def _coupled(
+    couple: Callable[..., Fraction], run: Run, one: object, other: object, seed: object
+) -> tuple[Fraction, Fraction]:
+    """What additive noise costs, and what choices lose."""
     choices = _Choices(EndlessTape(("choices", seed)))
 
     def chosen(data: object, noise: Noise) -> object:
         choices.begin()
         return run(data, _CoupledNoise(noise, choices))
 
-    added = coupled(chosen, one, other, tape_noise(EndlessTape(("noise", seed)), path="numpy").session())
+    added = couple(chosen, one, other, tape_noise(EndlessTape(("noise", seed)), path="numpy").session())
     choices.end()
-    return added + choices.loss
+    return added, choices.loss
 
 
 class _Choices:
@@ -279,7 +303,7 @@ class World:
     ) -> Case:
         """The case of a mechanism that protects these people, whose losses are found in this way."""
         pairs = partial(self.pairs, depth, more, protected)
-        return Case(self.mechanism, self.said(protected), way, mechanism.guarantee.epsilon, pairs, loss)
+        return Case(self.mechanism, self.said(protected), way, promise_of(mechanism), pairs, loss)
 
     def run(self, mechanism: Any) -> Run:
         """Counts and noise in, everything that is published out."""
@@ -312,11 +336,12 @@ def coupled_cases(world: World, depth: Depth, more: int = 0) -> Iterator[Case]:
     """A case by coupling for everybody whom the mechanism can protect."""
     for protected in world.protects(depth):
         mechanism = world.make(**protected)
-        yield world.case(mechanism, "coupling", depth, more, protected, _couple(world.run(mechanism)))
+        way: Way = "coupling in rho" if getattr(mechanism, "takes_rho", False) else "coupling"
+        yield world.case(mechanism, way, depth, more, protected, _couple(mechanism, world.run(mechanism)))
 
 
-def _couple(run: Run) -> Callable[[Any, Any], Fraction]:
-    return lambda one, other: coupled_loss(run, one, other, seed=(one, other))
+def _couple(mechanism: Any, run: Run) -> Callable[[Any, Any], Fraction]:
+    return lambda one, other: coupled_cost(mechanism, run, one, other, seed=(one, other))
 
 
 class TellingNoise(RationalNoise):

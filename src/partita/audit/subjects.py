@@ -25,7 +25,7 @@ from partita.audit.cases_people import (
     sketch_kinds,
     sketch_loss,
 )
-from partita.audit.laws import coupled_loss, published
+from partita.audit.laws import coupled_cost, promise_of, published
 from partita.domain.axis import Axis
 from partita.domain.numeric import Real
 from partita.errors import PartitaError
@@ -319,17 +319,21 @@ class ReleaseSubject(Subject):
         return mechanism.release(held, noise=noise)
 
     def loss(self, mechanism: Any, one: Sequence[object], other: Sequence[object]) -> Fraction:
-        """What two tables lose at most, on the outcomes of a tape."""
-        return coupled_loss(
-            lambda rows, noise: _describe_release(self.run(mechanism, rows, noise)), one, other, seed=0
+        """What two tables lose at most, on the outcomes of a tape; of rho where the mechanism spends that."""
+        return coupled_cost(
+            mechanism,
+            lambda rows, noise: _describe_release(self.run(mechanism, rows, noise)),
+            one,
+            other,
+            seed=0,
         )
 
     def hides(self, value: object) -> str | None:
-        return wrong(lambda: self._beyond(self.make(), [*_ROWS, value], Fraction(1)))
+        return wrong(lambda: self._beyond(self.make(), [*_ROWS, value]))
 
-    def _beyond(self, mechanism: Any, rows: list[object], epsilon: Fraction) -> str | None:
-        loss = self.loss(mechanism, list(_ROWS), rows)
-        return None if loss <= epsilon else f"one row loses {float(loss):.6g}, more than {float(epsilon):.6g}"
+    def _beyond(self, mechanism: Any, rows: list[object]) -> str | None:
+        loss, most = self.loss(mechanism, list(_ROWS), rows), promise_of(mechanism)
+        return None if loss <= most else f"one row loses {float(loss):.6g}, more than {float(most):.6g}"
 
     def ordered(self, rows: Sequence[object]) -> str | None:
         """Whether the order of rows is nowhere to be seen."""
@@ -349,8 +353,8 @@ class ReleaseSubject(Subject):
             return _describe_release(mechanism.release(self._crowd(mechanism, count), noise=noise))
 
         def loss() -> str | None:
-            found = coupled_loss(released, rows, rows + 1, seed=0)
-            return None if found <= 1 else f"one row more loses {float(found):.6g}"
+            found = coupled_cost(mechanism, released, rows, rows + 1, seed=0)
+            return None if found <= promise_of(mechanism) else f"one row more loses {float(found):.6g}"
 
         return wrong(loss)
 
@@ -378,7 +382,11 @@ class ReleaseSubject(Subject):
         def kinds(count: int, noise: Any) -> object:
             return _kinds(mechanism.release(self._crowd(mechanism, count), noise=noise))
 
-        return wrong(lambda: None if coupled_loss(kinds, 1, 2, seed=1) <= 1 else "types or sizes differ")
+        def apart() -> str | None:
+            found = coupled_cost(mechanism, kinds, 1, 2, seed=1)
+            return None if found <= promise_of(mechanism) else "types or sizes differ"
+
+        return wrong(apart)
 
     def takes(self, value: object) -> object:
         return self.make().release(value, noise=ZeroNoise())
@@ -387,7 +395,7 @@ class ReleaseSubject(Subject):
         mechanism = self.make(epsilon=epsilon)
         if mechanism.guarantee.epsilon != exact:
             return f"it promises {mechanism.guarantee.epsilon}, not {exact}"
-        return wrong(lambda: self._beyond(mechanism, [*_ROWS, 1.0], exact))
+        return wrong(lambda: self._beyond(mechanism, [*_ROWS, 1.0]))
 
 
 def _describe_release(release: Any) -> object:
