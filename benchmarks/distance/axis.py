@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import expm1, log
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from benchmarks.distance.row import (
     noises,
 )
 from partita import (
+    GaussianCounts,
     Histogram,
     HistogramCounts,
     Intervals,
@@ -52,6 +53,20 @@ def histogram_counts(trials: int) -> Distance:
         measured=Measured.root(squares),
         bound=count_bound(1),
         source="any pure mechanism, for the worst data: the geometric mechanism is optimal [GRS12]",
+    )
+
+
+def gaussian_counts(trials: int) -> Distance:
+    """A cell by itself, against the least variance of an unbiased count for this rho."""
+    mechanism, empty = GaussianCounts(size=_SIZE, rho="1/8"), Histogram.dense([0] * _SIZE)
+    squares = [np.mean(mechanism.release(empty, noise=noise).noisy ** 2) for noise in noises(trials)]
+    return Distance(
+        mechanism="gaussian_counts",
+        setting=f"{_SIZE:,} cells, rho 1/8",
+        what="root mean square error of a cell",
+        measured=Measured.root(squares),
+        bound=expm1(2 / 8) ** -0.5,
+        source="any unbiased zCDP mechanism: Cauchy and Schwarz on the divergence of order 2",
     )
 
 

@@ -37,6 +37,11 @@ PAPER: dict[str, tuple[int, int | None]] = {"1": (1, None), "200": (200, None), 
 """Epsilon, and the pruning threshold where it is not the paper's."""
 BENCHMARKS: dict[str, Benchmark] = {
     **{f"laplace-{p}-{s}": partial(noise.laplace, path=p, scale=s) for s in (1, 20, 1000) for p in PATHS},
+    **{
+        f"gaussian-{p}-{s}": partial(noise.gaussian, path=p, deviation=s)
+        for s in (1, 20, 1000, 10**6)
+        for p in PATHS
+    },
     **{f"add-{p}-20": partial(noise.laplace_add, path=p, scale=20) for p in PATHS},
     **{f"laplace-{p}-insecure": partial(noise.laplace_insecure, path=p, scale=20) for p in PATHS},
     **{f"geometric-{p}-insecure": partial(noise.geometric_insecure, path=p, scale=20) for p in PATHS},

@@ -27,6 +27,16 @@ def laplace(quick: bool, *, path: Path, scale: int) -> Row:
     return rates(quick, Work(f"path {path}", ours, n), opendp(scale, n), target=target, scale=scale)
 
 
+def gaussian(quick: bool, *, path: Path, deviation: int) -> Row:
+    """Draws of discrete Gaussian noise, against OpenDP's exact one on a vector of the same length."""
+    n = _length(quick)
+    ours = partial(SystemNoise(path=path).discrete_gaussian, deviation**2, n)
+    target = Target("ratio", ">=", 100 if path == "numpy" else 500)
+    return rates(
+        quick, Work(f"path {path}", ours, n), opendp_gaussian(deviation, n), target=target, scale=deviation
+    )
+
+
 def laplace_add(quick: bool, *, path: Path, scale: int) -> Row:
     """Data in and noisy data out on both sides: `noise.add` also copies the data and checks for overflow."""
     n = _length(quick)
@@ -69,6 +79,16 @@ def opendp(scale: int, n: int) -> Work:
     domain, metric = dp.vector_domain(dp.atom_domain(T=dp.i32)), dp.l1_distance(T=dp.i32)
     measurement = dp.m.make_laplace(domain, metric, scale=float(scale))
     return Work("OpenDP make_laplace, i32 vector", partial(measurement, np.zeros(n, dtype=np.int32)), n)
+
+
+def opendp_gaussian(deviation: int, n: int) -> Work:
+    """One call of OpenDP's exact discrete Gaussian measurement on n zeros, with the same advantages."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain, metric = dp.vector_domain(dp.atom_domain(T=dp.i32)), dp.l2_distance(T=dp.f64)
+    measurement = dp.m.make_gaussian(domain, metric, scale=float(deviation))
+    return Work("OpenDP make_gaussian, i32 vector", partial(measurement, np.zeros(n, dtype=np.int32)), n)
 
 
 def _length(quick: bool) -> int:

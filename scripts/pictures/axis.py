@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap, to_rgba
 
 from partita import (
+    GaussianCounts,
     Histogram,
     HistogramCounts,
     Intervals,
@@ -41,6 +42,17 @@ def histogram_counts() -> Any:
     released = HistogramCounts(size=16, epsilon="1/2").release(_FEW, noise=fixed_noise())
     _secret(axes, _FEW)
     axes.plot(np.arange(16), released.noisy, "o", color=BLUE, label="released: every cell, empty ones too")
+    axes.set(xlabel="cell")
+    axes.legend()
+    return figure
+
+
+def gaussian_counts() -> Any:
+    """The cells, and their noisy counts."""
+    figure, axes = canvas()
+    released = GaussianCounts(size=16, rho="1/8").release(_FEW, noise=fixed_noise())
+    _secret(axes, _FEW)
+    axes.plot(np.arange(16), released.noisy, "o", color=BLUE, label="released: every cell, for rho 1/8")
     axes.set(xlabel="cell")
     axes.legend()
     return figure

@@ -22,11 +22,11 @@ from partita.numbers import integer, rational
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-_BITS: Final = 192  # of a probability: what is rounded up stays far below `_LEAST_DELTA`
+_BITS: Final = 192  # of a probability: what is rounded up stays far below `LEAST_CURVE_DELTA`
 _DIGITS: Final = 130
 _SLACK: Final = Decimal(10) ** -110  # above every error of some thousand operations of `_DIGITS` digits
-_LEAST_DELTA: Final = Fraction(1, 10**40)
-_LARGEST_EPSILON: Final = 100  # e^100 times the slack is still far below `_LEAST_DELTA`
+LEAST_CURVE_DELTA: Final = Fraction(1, 10**40)
+LARGEST_CURVE_EPSILON: Final = 100  # e^100 times the slack is still far below `LEAST_CURVE_DELTA`
 _MOST_LOSSES: Final = 2**16  # values of a loss that are held at once
 _FAR: Final = 40  # the normal law has less than 10^-347 beyond so many deviations
 _APART: Final = Fraction(1, 10**12)
@@ -169,17 +169,31 @@ def gaussian_delta(rho: object, epsilon: object, *, least_variance: object = Non
     return min(Fraction(1), normal_delta(exact * kappa, whole - 2 * apart) * (1 + 2 * apart))
 
 
-def gaussian_rho_within(epsilon: object, delta: object, *, least_variance: object = None) -> Fraction:
+def gaussian_rho_within(
+    epsilon: object, delta: object, *, squares: int = 1, least_variance: object = None
+) -> Fraction:
     """The largest rho such that discrete Gaussian noise that adds up to rho is (epsilon, delta)-DP.
 
-    By the normal curve, and never less than follows from rho alone, `rho_within`.
+    Every variance is at least `least_variance`, or squares / (2 rho): that is so where each draw has the
+    noise for squared differences of at least `squares` and a share of rho. By the normal curve, and never
+    less than follows from rho alone, `rho_within`.
 
     >>> float(gaussian_rho_within(1, "1e-6", least_variance=1000)) > float(rho_within(1, "1e-6"))
     True
     """
-    most = _delta(delta)
-    found = largest(lambda rho: gaussian_delta(rho, epsilon, least_variance=least_variance) <= most)
-    return max(found, rho_within(epsilon, delta))
+    most, each = _delta(delta), integer(squares, "squares", low=1)
+    known = Fraction(0) if least_variance is None else positive(least_variance, "least_variance")
+
+    def allowed(rho: Fraction) -> bool:
+        return gaussian_delta(rho, epsilon, least_variance=max(known, each / (2 * rho))) <= most
+
+    return max(largest(allowed), rho_within(epsilon, delta))
+
+
+def follows_by_curve(rho: Fraction, epsilon: Fraction, delta: Fraction, least_variance: Fraction) -> bool:
+    """Whether discrete Gaussian noise of such variances that is rho-zCDP is (epsilon, delta)-DP."""
+    inside = epsilon <= LARGEST_CURVE_EPSILON and LEAST_CURVE_DELTA <= delta < 1
+    return inside and gaussian_delta(rho, epsilon, least_variance=least_variance) <= delta
 
 
 def gaussian_variance_within(epsilon: object, delta: object, squares: object = 1) -> Fraction:
@@ -310,14 +324,14 @@ def _laplace_deviation(rate: Fraction) -> float:
 
 def _epsilon(epsilon: object) -> Fraction:
     exact = positive(epsilon, "epsilon")
-    rule, fix = f"must be at most {_LARGEST_EPSILON}", "use a value such as 1"
-    check(exact <= _LARGEST_EPSILON, "epsilon", rule, given=epsilon, fix=fix)
+    rule, fix = f"must be at most {LARGEST_CURVE_EPSILON}", "use a value such as 1"
+    check(exact <= LARGEST_CURVE_EPSILON, "epsilon", rule, given=epsilon, fix=fix)
     return exact
 
 
 def _delta(delta: object) -> Fraction:
     exact = rational(delta, "delta")
-    inside = _LEAST_DELTA <= exact < 1
+    inside = LEAST_CURVE_DELTA <= exact < 1
     check(inside, "delta", "must lie between 1e-40 and 1", given=delta, fix='pass for example "1e-9"')
     return exact
 

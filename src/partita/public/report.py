@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from partita.answer import Answer
 from partita.concentrated import follows
+from partita.curves import follows_by_curve
 from partita.domain.base import Special
 from partita.domain.category import Category
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
@@ -24,7 +25,7 @@ from partita.guarantee import Guarantee, short
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
 from partita.public.axis.quantiles import QuantileView
 from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
-from partita.public.bounds import laplace_sum_reach
+from partita.public.bounds import Gaussian, laplace_sum_reach
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, total
 from partita.public.sums.view import SumView
@@ -329,7 +330,23 @@ def _promise(views: Sequence[Published], guarantee: Guarantee | None) -> bool:
     point = replace(together, rho=guarantee.rho, epsilon=guarantee.epsilon, delta=guarantee.delta)
     pure = together.pure and together.epsilon <= guarantee.epsilon
     stated = pure or follows(guarantee.rho, guarantee.epsilon, guarantee.delta)
+    stated = stated or _follow_by_curve(views, guarantee)
     return together.rho <= guarantee.rho and stated and point == guarantee
+
+
+def _follow_by_curve(views: Sequence[Published], guarantee: Guarantee) -> bool:
+    """Whether all noise is Gaussian, and the exact curve of such noise allows what is promised."""
+    laws: list[object] = []
+    for view in views:
+        if isinstance(view, View):
+            laws.append(getattr(view.axis, "law", None))
+            laws += [view.specials.scale] if view.specials.counts else []
+        else:
+            laws.append(getattr(view.boxes, "law", None) if isinstance(view, BoxView) else None)
+    variances = [law.variance for law in laws if isinstance(law, Gaussian)]
+    if len(variances) < len(laws) or not variances:
+        return False
+    return follows_by_curve(guarantee.rho, guarantee.epsilon, guarantee.delta, min(variances))
 
 
 def _agree_on_domains(views: Sequence[Published]) -> bool:

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
-from partita.concentrated import DEFAULT_DELTA, rho_within
+from partita.concentrated import DEFAULT_DELTA, follows, rho_within
+from partita.curves import LARGEST_CURVE_EPSILON, LEAST_CURVE_DELTA, gaussian_rho_within
 from partita.domain.base import Domain, is_domain
 from partita.errors import InvalidParameter, InvalidRelease, check
-from partita.guarantee import Guarantee, Neighbors, Unit
+from partita.guarantee import Guarantee, Neighbors, Unit, squares_changed
 from partita.numbers import check_probability, integer, rational
 from partita.public.axis.base import Json
 from partita.public.base import Provenance, ReleaseKind
@@ -322,8 +323,9 @@ class Request:
             contributions=bound_by(contributions, person),
         )
         if wanted is not None:
-            made = [Request._of_wants(wanted, declared, each, shares, person) for each in guarantees]
-            return _least_error(made)
+            return _least_error(
+                _make_all(guarantees, lambda each: Request._of_wants(wanted, declared, each, shares, person))
+            )
         named = mechanism if isinstance(mechanism, str) else ""
         alone = named in total_mechanisms()
         counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
@@ -349,10 +351,12 @@ class Request:
         check(selects, "quantiles", rule, given=named or "another", fix=fix)
         check_name(mechanism, map(len, drafts.views), queries=asked is not None, sums=plain)
         with naming_options(given, named):
-            made = [
-                Request.of(replace(drafts, guarantee=each).with_summed().requests(shares), person, each)
-                for each in guarantees
-            ]
+            made = _make_all(
+                guarantees,
+                lambda each: Request.of(
+                    replace(drafts, guarantee=each).with_summed().requests(shares), person, each
+                ),
+            )
             return replace(_least_error(made), options=given)
 
     @staticmethod
@@ -494,10 +498,11 @@ def _guarantees(
     unit: Unit,
     contributions: int,
 ) -> tuple[Guarantee, ...]:
-    """What may be promised: one guarantee, or two of which the one with the smaller errors is to be taken.
+    """What may be promised: one guarantee, or some of which the one with the smallest errors is to be taken.
 
     With rho, delta is where its epsilon is stated. Of epsilon and delta without queries the largest rho that
-    follows may be spent, or epsilon alone where the mechanism can. Queries compose their delta by themselves.
+    follows may be spent, or epsilon alone where the mechanism can, or the rho that the exact curve allows if
+    all noise is Gaussian. Queries compose their delta by themselves.
     """
     protected: dict[str, Any] = {"neighbors": neighbors, "unit": unit, "contributions": contributions}
     rule, fix = "must come without rho, or rho without it", 'pass for example epsilon=1, or rho="1/8"'
@@ -510,7 +515,27 @@ def _guarantees(
         return (Guarantee(epsilon=epsilon, delta=exact, **protected),)
     within = rho_within(epsilon, exact)
     spent = Guarantee(epsilon=epsilon, delta=exact, rho=within, **protected)
-    return (spent, Guarantee(epsilon=epsilon, **protected)) if pure else (spent,)
+    offered = [spent, Guarantee(epsilon=epsilon, **protected)] if pure else [spent]
+    if spent.epsilon <= LARGEST_CURVE_EPSILON and exact >= LEAST_CURVE_DELTA:
+        squares = squares_changed(neighbors, contributions)
+        by_curve = gaussian_rho_within(spent.epsilon, exact, squares=squares)
+        offered += [replace(spent, rho=by_curve)] if by_curve > within else []
+    return tuple(offered)
+
+
+def _make_all(guarantees: Sequence[Guarantee], make: Callable[[Guarantee], Request]) -> list[Request]:
+    """The request for each guarantee that it keeps.
+
+    More rho than follows from epsilon and delta may be spent on Gaussian noise alone.
+    """
+    made = [(guarantee, make(guarantee)) for guarantee in guarantees]
+    return [
+        request
+        for guarantee, request in made
+        if not guarantee.rho
+        or follows(guarantee.rho, guarantee.epsilon, guarantee.delta)
+        or all(view.is_gaussian for view in request.published)
+    ]
 
 
 def _least_error(requests: Sequence[Request]) -> Request:

@@ -47,7 +47,7 @@ from partita.public.tables.summary import (
 )
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView
-from partita.trusted.mechanisms.base import AxisMechanism, BoundBeforeData, WithSpecials
+from partita.trusted.mechanisms.base import AxisMechanism, BoundBeforeData, GaussianCells, WithSpecials
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
@@ -267,6 +267,11 @@ class ViewRequest(ABC, Generic[Secret]):
         """What this view will promise by itself."""
         promised: Guarantee = self.choice.mechanism.guarantee
         return promised
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether all of its noise is Gaussian, so that the exact curve of such noise holds."""
+        return isinstance(self.choice.mechanism, GaussianCells)
 
     @property
     def why(self) -> str:
