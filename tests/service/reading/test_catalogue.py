@@ -62,7 +62,7 @@ def test_the_catalogue_lists_what_is_there(client: Client) -> None:
 def test_a_release_in_rho_says_so(fresh: Client, folder: Path) -> None:
     """Its guarantee and its views state rho, exactly; of others it is null."""
     rows = {"age": [30, 41], "town": ["a", "b"]}
-    schema = {"age": pt.Integer(0, 9), "town": pt.Category(["a", "b"])}
+    schema: dict[str, Any] = {"age": pt.Integer(0, 9), "town": pt.Category(["a", "b"])}
     views: dict[str, Any] = {"views": ["age", "town"], "mechanism": "histogram"}
     pt.publish(rows, schema, rho="1/8", **views).save(folder / "rho.release.parquet")
 

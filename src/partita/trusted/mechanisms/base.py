@@ -17,6 +17,7 @@ from partita.concentrated import (
     epsilon_of_rho,
     largest,
     positive,
+    pure_within,
     rho_of_laplace,
     rho_of_pure,
     rho_within,
@@ -586,7 +587,9 @@ class WithSpecials:
         axis: object = self.axis
         if isinstance(axis, FixedCounts):
             return axis.special_scale
-        return rows_changed(self.axis.neighbors, self.axis.contributions) / self.axis.epsilon
+        rho = getattr(axis, "rho", None) if getattr(axis, "takes_rho", False) else None
+        epsilon = self.axis.epsilon if rho is None else pure_within(rho)  # not the one stated at a delta
+        return rows_changed(self.axis.neighbors, self.axis.contributions) / epsilon
 
     @property
     def law(self) -> NoiseLaw:
