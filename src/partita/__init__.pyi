@@ -84,6 +84,10 @@ from partita.public.keys import quarter as quarter
 from partita.public.keys import week as week
 from partita.public.keys import weekday as weekday
 from partita.public.keys import year as year
+from partita.public.measurements import MeasuredColumn as MeasuredColumn
+from partita.public.measurements import NoisyMeasurement as NoisyMeasurement
+from partita.public.measurements import NoisyMeasurements as NoisyMeasurements
+from partita.public.measurements import SparseRows as SparseRows
 from partita.public.queries.language import between as between
 from partita.public.queries.language import clipped as clipped
 from partita.public.queries.language import marginal as marginal

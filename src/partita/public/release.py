@@ -83,6 +83,7 @@ from partita.public.window import window_heat
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
+    from partita.public.measurements import NoisyMeasurements
     from partita.public.relations import DuckConnection
     from partita.public.sql import SqlResult
 
@@ -647,6 +648,16 @@ class Release:
         origin = self.provenance
         mechanisms = [view.mechanism for view in self.published]
         return citation(mechanisms, version=origin.version, options=origin.options)
+
+    def measurements(self, *columns: str) -> NoisyMeasurements:
+        """Every noisy count as a linear measurement for other tools, with the law and scale of its noise.
+
+        Of all views, or of those about some of these columns and no others. Sums, answers to queries,
+        quantiles and counts over ranks are no sums of cells: a view of them is refused.
+        """
+        from partita.public.measured_kinds import measure
+
+        return measure(self, columns)
 
     def plot(
         self,
