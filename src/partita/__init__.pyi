@@ -149,6 +149,7 @@ from partita.public.workload.weights import WeightsRelease as WeightsRelease
 from partita.publish.check import DataCheck as DataCheck
 from partita.publish.check import check as check
 from partita.publish.direct import as_release as as_release
+from partita.publish.direct import import_view as import_view
 from partita.publish.plan import Plan as Plan
 from partita.publish.plan import Simulation as Simulation
 from partita.publish.plan import plan as plan

@@ -25,6 +25,13 @@ RELEASE_PACKAGES: Final = tuple(
 """The packages whose modules define releases. Whatever a file says, nothing else is imported for it."""
 
 
+DECLARED: Final = "declared by the caller, not checked by Partita"
+"""What is said of the guarantee of counts that another library made."""
+
+IMPORTED: Final = "imported"
+"""The fact that is true of such counts, and the name that stands for their mechanism."""
+
+
 class ReleaseKind:
     """The facts about a kind of release that files, citations and the check of a request need.
 
@@ -42,6 +49,9 @@ class ReleaseKind:
 
     max_series_per_level: ClassVar[int] = 0
     """The largest number of series for each level, see `count_series`."""
+
+    imported: bool = False
+    """Whether another library made the noise, so that the guarantee is `DECLARED`."""
 
     @classmethod
     def count_series(cls, levels: int) -> int:
@@ -203,22 +213,29 @@ class ViewFacts(Protocol):
 
 
 def view_card(
-    view: ViewFacts, declared: Mapping[str, Domain], *, below: Iterable[Html] = (), **facts: object
+    view: ViewFacts,
+    declared: Mapping[str, Domain],
+    *,
+    below: Iterable[Html] = (),
+    imported: bool = False,
+    **facts: object,
 ) -> str:
     """One view: how it was made and why, and what its columns may hold."""
     lines: list[tuple[str, object]] = [
         ("mechanism", view.mechanism),
         ("why", view.why or None),
-        ("promise", promise(view.guarantee)),
+        ("promise", promise(view.guarantee, imported=imported)),
         *facts.items(),
         *((shorten(column, LONGEST), describe_domain(domain)) for column, domain in declared.items()),
     ]
     return card(type(view).__name__, lines, below=below)
 
 
-def promise(guarantee: Guarantee | None) -> str:
-    """The promise in words, or that there is none."""
-    return "none: made with injected noise" if guarantee is None else str(guarantee)
+def promise(guarantee: Guarantee | None, *, imported: bool = False) -> str:
+    """The promise in words, or that there is none; for counts that were imported, whose promise it is."""
+    if guarantee is None:
+        return "none: made with injected noise"
+    return f"{guarantee}, {DECLARED}" if imported else str(guarantee)
 
 
 def describe_domain(domain: Domain, width: int = LONGEST) -> str:

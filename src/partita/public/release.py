@@ -27,7 +27,7 @@ from partita.numbers import check_probability, integer
 from partita.public.axis.base import is_single
 from partita.public.axis.curve import Curve, apportion
 from partita.public.axis.quantiles import QuantileView, SelectedQuantile
-from partita.public.base import Provenance, checkpoint
+from partita.public.base import DECLARED, Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
 from partita.public.conditions import Either, Ends, Where, parse_conditions
 from partita.public.dependence import Dependence, find_dependence
@@ -38,7 +38,7 @@ from partita.public.plot import heat_figure, is_interactive, line_figure, plot, 
 from partita.public.questions import QUARTILES
 from partita.public.readings import QuestionRows, ReleaseReading
 from partita.public.regression import JointMoments, RegressionLine, check_numbers
-from partita.public.report import check_views, citation, release_card, report
+from partita.public.report import check_views, citation, is_imported, release_card, report
 from partita.public.results import (
     AnyView,
     Bins,
@@ -149,6 +149,11 @@ class Release:
     def published(self) -> tuple[Published, ...]:
         """Every view: of counts, of sums, that of queries, of quantiles, then of cells that wants derive."""
         return join_views(self.views, self.sums, self.queries, self.quantiles, self.wanted)
+
+    @property
+    def imported(self) -> tuple[AnyView, ...]:
+        """The views whose noise another library made: their guarantee is declared, and was not checked."""
+        return tuple(view for view in self.views if is_imported(view))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -707,7 +712,8 @@ class Release:
         save(self, path, overwrite=overwrite)
 
     def __repr__(self) -> str:
-        promise = "no guarantee" if self.guarantee is None else str(self.guarantee)
+        stated = "no guarantee" if self.guarantee is None else str(self.guarantee)
+        promise = f"{stated}, {DECLARED}" if self.imported and self.guarantee else stated
         beside = [view.name for view in self.sums] + (["queries"] if self.queries is not None else [])
         beside += [view.name for view in self.quantiles] + [view.name for view in self.wanted]
         return f"Release({', '.join([*self.columns, *beside])}; {promise})"

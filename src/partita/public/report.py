@@ -24,7 +24,16 @@ from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee, short
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
 from partita.public.axis.quantiles import QuantileView
-from partita.public.base import LONGEST, Provenance, ReleaseKind, describe_domain, figure, promise, shorten
+from partita.public.base import (
+    DECLARED,
+    LONGEST,
+    Provenance,
+    ReleaseKind,
+    describe_domain,
+    figure,
+    promise,
+    shorten,
+)
 from partita.public.bounds import Gaussian, laplace_sum_reach
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, total
@@ -237,7 +246,7 @@ def release_card(release: Release) -> str:
     """What was promised, what was released and how, and each column with its counts."""
     origin = release.provenance
     facts = [
-        ("promise", promise(release.guarantee)),
+        ("promise", promise(release.guarantee, imported=bool(release.imported))),
         ("published", f"{origin.day}, by Partita {origin.version}"),
         ("ledger", "debited" if origin.recorded else "not recorded"),
         ("rows", _rows(release)),
@@ -248,7 +257,10 @@ def release_card(release: Release) -> str:
 
 
 def _tables(release: Release) -> Iterator[Html]:
-    views = [(_name(view), view.mechanism, promise(view.guarantee)) for view in release.published]
+    views = [
+        (_name(view), view.mechanism, promise(view.guarantee, imported=is_imported(view)))
+        for view in release.published
+    ]
     yield grid(("view", "mechanism", "promise"), views, left=3)
     if release.table is not None:
         yield release.dependence().picture()
@@ -381,7 +393,7 @@ def report(
     views = [view for view in published if isinstance(view, AnyView)]
     lines = [
         _origin(published, provenance),
-        f"Guarantee: {promise_words(guarantee)}",
+        f"Guarantee: {promise_words(guarantee)}{_declared(published)}",
         _cost(guarantee, provenance),
         *map(_describe_view, published),
         *([] if error is None else [_accuracy(views, beta, error)]),
@@ -531,6 +543,20 @@ def factor_words(guarantee: Guarantee) -> str:
     if guarantee.epsilon > _LARGEST_EXPONENT:
         return f"e^{short(guarantee.epsilon)}" if guarantee.rho else f"e^{guarantee.epsilon}"
     return f"{_UPWARDS.create_decimal_from_float(guarantee.factor):,f}"
+
+
+def is_imported(view: Published) -> bool:
+    """Whether another library made the noise of a view."""
+    return isinstance(view, AnyView) and bool(form_of(view).released(view).imported)
+
+
+def _declared(published: Sequence[Published]) -> str:
+    """Whose word the guarantee is, if another library made some noise."""
+    views = [view for view in published if is_imported(view)]
+    if not views:
+        return ""
+    those = "It" if len(views) == len(published) else f"That of {' and '.join(map(_name, views))}"
+    return f" {those} is {DECLARED}: another library counted, and drew the noise."
 
 
 def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:

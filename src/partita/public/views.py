@@ -88,7 +88,7 @@ class View:
         return f"View({self.column}; {self.mechanism})"
 
     def _repr_html_(self) -> str:
-        return view_card(self, {self.column: self.domain})
+        return view_card(self, {self.column: self.domain}, imported=self.axis.imported)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -231,7 +231,8 @@ class BoxView:
 
     def _repr_html_(self) -> str:
         found = self.dependence
-        return view_card(self, self.declared, below=() if found is None else [found.picture()])
+        below = () if found is None else [found.picture()]
+        return view_card(self, self.declared, below=below, imported=self.boxes.imported)
 
     @property
     def dependence(self) -> Dependence | None:

@@ -1,26 +1,44 @@
-"""`as_release`: what a class of mechanisms released by itself, as a release that can be asked and saved."""
+"""Releases of what was not published here: made by a class of mechanisms alone, or by another library."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Final
 
+from numpy.typing import ArrayLike
+
 import partita
+from partita.arrays import as_array, integer_array
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
-from partita.errors import InvalidParameter, check
-from partita.guarantee import CHANGE_ONE, Guarantee
+from partita.errors import InvalidParameter, PartitaError, check, check_type
+from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed
 from partita.ledger.entries import checked_day, checked_text
+from partita.ledger.ledger import LedgerPlace, ledger_at
+from partita.numbers import rational
 from partita.public.axis.base import AxisRelease, Specials
+from partita.public.axis.flat import HistogramRelease
 from partita.public.axis.quantiles import QuantileRelease, QuantileView
-from partita.public.base import Provenance, ReleaseKind
+from partita.public.base import (
+    DECLARED,
+    IMPORTED,
+    LARGEST_NUMBER,
+    Provenance,
+    ReleaseKind,
+    noisy_integers,
+)
 from partita.public.boxes.base import BoxRelease
-from partita.public.file_entries import Published
+from partita.public.boxes.grid import MOST_CELLS, GridRelease
+from partita.public.file import decode, encode
+from partita.public.file_entries import Published, view_name
 from partita.public.release import Release
 from partita.public.sums.view import Sums, SumView
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView, WorkloadRelease
+from partita.publish.publish import Place, check_ledger
 from partita.publish.request import checked_schema, unit_by
 
 _WHY: Final = "It was released by its class, without publish."
@@ -66,6 +84,110 @@ def as_release(
     )
     parts: dict[str, Any] = {"views": (), "guarantee": view.guarantee, "provenance": origin}
     return Release(**{**parts, **_place(view)})
+
+
+def import_view(
+    counts: ArrayLike,
+    schema: Mapping[str, Domain],
+    *,
+    scale: object,
+    guarantee: Guarantee,
+    source: str,
+    dataset: str | None = None,
+    ledger: LedgerPlace | None = None,
+    path: str | os.PathLike[str] | None = None,
+) -> Release:
+    """Noisy counts that another library made, as a release. The guarantee is the caller's: nobody checks it.
+
+    `counts` are integers, one for each cell of the domain, or one for each position of `Axis.of(domain)` with
+    its special cells; of several columns an array with one axis for the positions of each. Every count must
+    have independent discrete Laplace noise of `scale`: P[k] proportional to exp(-|k| / scale). `source` says
+    who made them; the release, its report and its file say that the guarantee was declared and not checked.
+
+    What is checked: that counts are integers and fit the domain, and that the guarantee claims no more than
+    noise of this scale gives to counts of rows that are each in one cell. With `ledger` and `dataset` the
+    guarantee is debited before anything is stored at `path`.
+
+    >>> from partita.domain import Integer
+    >>> promise, ages = Guarantee(epsilon=1), {"age": Integer(0, 2)}
+    >>> release = import_view([4, 0, 7], ages, scale=1, guarantee=promise, source="OpenDP 0.16")
+    >>> release.count(age=(0, 1)).value
+    4.0
+    >>> release.views[0].why
+    'Imported from OpenDP 0.16; its guarantee is declared by the caller, not checked by Partita.'
+    """
+    declared, noise = checked_schema(schema), rational(scale, "scale")
+    rule, fix = "must be between 2^-20 and 2^62", "pass the scale that the noise was drawn with"
+    check(Fraction(1, 2**20) <= noise <= 2**62, "scale", rule, given=scale, fix=fix)
+    rule, fix = "must be what the other library promises", "pass for example Guarantee(epsilon=1)"
+    promise = check_type(guarantee, Guarantee, "guarantee", rule, fix=fix)
+    least = rows_changed(promise.neighbors, promise.contributions) / noise
+    rule = f"must not claim less than epsilon {least}, which noise of scale {noise} gives to counts of rows"
+    fix = "pass the scale that the noise has, or the epsilon that the other library states"
+    check(promise.epsilon >= least, "guarantee", rule, given=f"epsilon {promise.epsilon}", fix=fix)
+    view = _imported(counts, declared, noise, promise, checked_text(source, "source"))
+    check_ledger(ledger, dataset)
+    origin = Provenance(
+        version=partita.__version__,
+        day=checked_day(None),
+        dataset=None if dataset is None else checked_text(dataset, "dataset"),
+        recorded=ledger is not None,
+    )
+    release = Release(views=(view,), guarantee=promise, provenance=origin)
+    decode(encode(release))  # a file that could not be read back is refused before anything is spent
+    with Place.checked(path).reserved() as store:
+        if ledger is None or origin.dataset is None:
+            return store.keep(release)
+        budget = ledger_at(ledger)
+        what, day = f"{view_name(view.columns)}, imported", origin.day
+        debit = budget.debit(origin.dataset, promise, what=what, day=day, request={"imported": source})
+        try:
+            store.keep(release)
+        except BaseException:
+            if not store.kept:
+                with suppress(PartitaError):
+                    budget.mark_lost(debit)
+            raise
+        budget.mark_done(debit)
+        return release
+
+
+def _imported(
+    counts: ArrayLike, declared: Mapping[str, Domain], scale: Fraction, promise: Guarantee, source: str
+) -> View | BoxView:
+    """The view that has these counts, if they are integers and as many as there are cells."""
+    array = as_array(counts, "counts")
+    rule = "must be integers, with noise that was drawn as integers"
+    fix = "measure integers, in OpenDP over dp.atom_domain(T=int): rounding would change the law of the noise"
+    check(array.dtype.kind in "iuO" and array.size, "counts", rule, given=array.dtype, fix=fix)
+    noisy, axes = integer_array(array, "counts"), tuple(map(Axis.of, declared.values()))
+    most = MOST_CELLS if len(axes) > 1 else HistogramRelease.largest_size
+    check(
+        noisy.size <= most, "counts", f"must be at most {most:,}", given=noisy.size, fix="count fewer cells"
+    )
+    rule, fix = "must be integers of at most 127 bits", "check what the other library returned"
+    short = max(abs(int(noisy.min())), abs(int(noisy.max()))) <= LARGEST_NUMBER
+    check(short, "counts", rule, given="longer ones", fix=fix)
+    facts = {"mechanism": IMPORTED, "why": f"Imported from {source}; its guarantee is {DECLARED}."}
+    widths = tuple(axis.width for axis in axes)
+    about: dict[str, Any] = {"scale": scale, "guarantee": promise, "imported": True}
+    if len(axes) > 1:
+        rule = f"must have a count for each position, special cells too: {' x '.join(map(str, widths))}"
+        fix = "put them in the order of Axis.of(domain), with noise on the counts of special cells"
+        check(noisy.shape == widths, "counts", rule, given=noisy.shape, fix=fix)
+        boxes = GridRelease(axes=axes, noisy=noisy_integers(noisy.ravel(), "counts"), **about)
+        return BoxView(columns=tuple(declared), domains=tuple(declared.values()), boxes=boxes, **facts)
+    ((column, domain),) = declared.items()
+    rule = f"must be one for each of {domain.size} cells, or of {widths[0]} positions with special cells"
+    fix = "pass them in the order of the cells; Axis.of(domain) has the positions"
+    check(noisy.shape in ((domain.size,), widths), "counts", rule, given=noisy.shape, fix=fix)
+    row, places = noisy_integers(noisy, "counts"), Axis.specials(domain)
+    beside = {name: int(row[place]) for name, place in places.items() if row.size == widths[0]}
+    first = axes[0].before if beside else 0
+    cells = noisy_integers(row[first : first + domain.size], "counts")
+    axis = HistogramRelease(noisy=cells, size=domain.size, **about)
+    specials = Specials(counts=beside, scale=scale)
+    return View(column=column, domain=domain, axis=axis, specials=specials, **facts)
 
 
 def _place(view: Published) -> dict[str, Any]:

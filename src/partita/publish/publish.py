@@ -209,10 +209,15 @@ def _account(
     )
 
 
-def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
-    """Refuse parameters that mean nothing without others."""
+def check_ledger(ledger: object, dataset: object) -> None:
+    """Refuse a ledger without the name of the budget in it."""
     rule, fix = "must name the budget in the ledger", 'pass for example "people"'
     check(ledger is None or dataset is not None, "dataset", rule, given=dataset, fix=fix)
+
+
+def _check_together(*, ledger: object, dataset: object, key: object, path: object, part: object) -> None:
+    """Refuse parameters that mean nothing without others."""
+    check_ledger(ledger, dataset)
     for name, given in (("key", key), ("part", part)):
         fix = "pass ledger=, or leave it out"
         check(given is None or ledger is not None, name, "needs a ledger", given=given, fix=fix)

@@ -68,6 +68,18 @@ class Parts(NamedTuple):
     facts: Mapping[str, Json]
     series: Mapping[str, NDArray[Any]]
 
+    def with_flag(self, name: str, raised: bool) -> Parts:
+        """The same with a fact that is true, or without it."""
+        return Parts({**self.facts, name: True}, self.series) if raised else self
+
+    def split_flag(self, name: str) -> tuple[Parts, bool]:
+        """The parts that `with_flag` was given, and whether the fact is there: it is never false."""
+        if name not in self.facts:
+            return self, False
+        if self.facts[name] is not True:
+            raise damaged(name, "must be true, or left out")
+        return Parts({key: fact for key, fact in self.facts.items() if key != name}, self.series), True
+
     @property
     def digest(self) -> bytes:
         """A name for exactly what was released."""

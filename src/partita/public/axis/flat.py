@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self, final
 
@@ -21,6 +21,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability
 from partita.public.axis.base import AxisRelease, NoisyRow, NoisySum, Parts, PartsReader, Term
 from partita.public.axis.curve import Curve, fit_curve
+from partita.public.base import IMPORTED
 from partita.public.bounds import Gaussian, NoiseLaw, Run, largest_reach
 
 _ONE: Final = np.uint64(1)
@@ -108,9 +109,23 @@ class FlatRelease(RowRelease):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellsRelease(RowRelease):
-    """The noisy count of each cell; a range is the sum of its cells."""
+    """The noisy count of each cell; a range is the sum of its cells.
+
+    `imported` says that another library counted and drew the noise.
+    """
 
     largest_size: ClassVar[int] = 2**24
+
+    imported: bool = False
+
+    def parts(self) -> Parts:
+        """The noisy counts and the law of their noise; if they were imported, that they were."""
+        return super().parts().with_flag(IMPORTED, self.imported)
+
+    @classmethod
+    def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
+        plain, imported = parts.split_flag(IMPORTED)
+        return replace(super().from_parts(plain, guarantee), imported=imported)
 
     def runs(self, low: int, high: int) -> Iterator[Run]:
         """The cells themselves."""

@@ -20,10 +20,10 @@ from partita.domain.axis import Axis
 from partita.guarantee import Guarantee, squares_changed
 from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
-from partita.public.axis.base import NoisySum, Parts, PartsReader
+from partita.public.axis.base import Json, NoisySum, Parts, PartsReader
 from partita.public.axis.curve import Curve, apportion, fit_curve
 from partita.public.axis.shrinkage import project_on_totals
-from partita.public.base import damaged
+from partita.public.base import IMPORTED, damaged
 from partita.public.bounds import Gaussian, NoiseLaw, noise_variance
 from partita.public.boxes.base import (
     BoxRelease,
@@ -112,7 +112,7 @@ class CellGrid(BoxRelease):
     """The noisy count of each cell, special cells included, the last axis fastest; a box is a sum of cells.
 
     Noisy counts stay as they are, also below zero, so that sums have no bias and the counts of the parts of
-    a split add up to that of the whole.
+    a split add up to that of the whole. `imported` says that another library counted and drew the noise.
     """
 
     max_series: ClassVar[int] = 1
@@ -122,6 +122,7 @@ class CellGrid(BoxRelease):
     axes: tuple[Axis, ...]
     noisy: NDArray[Any]
     guarantee: Guarantee | None = None
+    imported: bool = False
 
     @property
     @abstractmethod
@@ -226,14 +227,15 @@ class CellGrid(BoxRelease):
         return f"Each of the {self.noisy.size:,} cells was counted by itself."
 
     def parts(self) -> Parts:
-        """The noisy counts, their axes and the law of their noise."""
-        law = str(getattr(self, self.fact))
-        return Parts({"axes": encode_axes(self.axes), self.fact: law}, {"noisy": self.noisy})
+        """The noisy counts, their axes and the law of their noise; if they were imported, that they were."""
+        facts: dict[str, Json] = {"axes": encode_axes(self.axes), self.fact: str(getattr(self, self.fact))}
+        return Parts(facts, {"noisy": self.noisy}).with_flag(IMPORTED, self.imported)
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         """The release that `parts` took apart; anything else is an `InvalidRelease`."""
-        reader = PartsReader(parts)
+        plain, imported = parts.split_flag(IMPORTED)
+        reader = PartsReader(plain)
         reader.expect(facts=("axes", cls.fact), series=("noisy",))
         axes = read_axes(reader)
         cells = math.prod(axis.width for axis in axes)
@@ -242,7 +244,7 @@ class CellGrid(BoxRelease):
         noisy = reader.noisy("noisy", count=cells)
         read = reader.variance if cls.fact == "variance" else reader.scale
         law: dict[str, Any] = {cls.fact: read(cls.fact)}
-        return cls(axes=axes, noisy=noisy, guarantee=guarantee, **law)
+        return cls(axes=axes, noisy=noisy, guarantee=guarantee, imported=imported, **law)
 
     @cached_property
     def _variance(self) -> float:
