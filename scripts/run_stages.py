@@ -95,7 +95,7 @@ SLOW: Final = (
         ),
     ),
     (
-        Stage("docs", (*CORE, "dev", "docs", "notebook"), marker="docs"),
+        Stage("docs", (*CORE, "bench", "dev", "docs", "notebook"), marker="docs"),
         Stage("browser", (*CORE, "dev"), marker="browser"),
         Stage("wheels", (*CORE, "dev"), ((sys.executable, "-m", "scripts.release", "--rehearsal"),)),
     ),
