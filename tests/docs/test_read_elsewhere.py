@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,7 +77,7 @@ DOMAINS: Final[Mapping[str, tuple[pt.Domain, list[tuple[Any, Any]]]]] = {
     "date": (pt.Date("2024-02-01", "2024-03-31"), DATES),
     "category": (pt.Category([f"label {number}" for number in range(30)]), LABELS),
 }
-MECHANISMS: Final = {
+MECHANISMS: Final[Mapping[str, Callable[..., Any]]] = {
     "histogram": pt.HistogramCounts,
     "tree": pt.Tree,
     "raw tree": lambda **given: pt.Tree(**given, branching=3, consistent=False),

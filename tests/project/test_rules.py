@@ -37,6 +37,7 @@ WITH_ONE_IMPORTER = {
     "partita.pan.registers": "a mechanism",
     "partita.public.estimates": "what a page without a server sums, apart from answers",
     "partita.public.file_parquet": "the bytes of a release file, without its meaning",
+    "partita.public.measured_kinds": "what each kind measured, loaded if it is exported",
     "partita.public.readings": "which noise answers share, an argument of its own beside the release",
     "partita.public.tables.certain": "guaranteed bounds of boxes, an argument of its own beside the model",
     "partita.public.tables.file": "how a table release is read from a file of anybody",
@@ -71,6 +72,7 @@ folder = Path(sys.argv[1])
 release = pt.load(folder / "views.release.parquet")
 summed = pt.load(folder / "moments.release.parquet")
 asked = pt.load(folder / "queries-beside.release.parquet")
+release.measurements("age").to_arrow()
 shape = pt.HalfSpace({"age": 1, "wage": -1}, at_most=0)
 shown = [
     release.count(), release.count(age=(30, 39)), release.count(age=(30, 39), wage=(5, None)),
