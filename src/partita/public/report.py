@@ -393,7 +393,7 @@ def report(
     views = [view for view in published if isinstance(view, AnyView)]
     lines = [
         _origin(published, provenance),
-        f"Guarantee: {promise_words(guarantee)}{_declared(published)}",
+        f"Guarantee: {promise_words(guarantee)}{declared_words(published)}",
         _cost(guarantee, provenance),
         *map(_describe_view, published),
         *([] if error is None else [_accuracy(views, beta, error)]),
@@ -550,8 +550,8 @@ def is_imported(view: Published) -> bool:
     return isinstance(view, AnyView) and bool(form_of(view).released(view).imported)
 
 
-def _declared(published: Sequence[Published]) -> str:
-    """Whose word the guarantee is, if another library made some noise."""
+def declared_words(published: Sequence[Published]) -> str:
+    """A sentence that says whose word the guarantee is, if another library made some noise."""
     views = [view for view in published if is_imported(view)]
     if not views:
         return ""

@@ -75,6 +75,24 @@ def test_a_release_in_rho_says_so(fresh: Client, folder: Path) -> None:
     assert listed["people"].get("rho") is None
 
 
+def test_a_declared_guarantee_is_called_that(fresh: Client, folder: Path) -> None:
+    """Counts that were imported say so in the list, in their description and in their report."""
+    promise = pt.Guarantee(epsilon=1)
+    where = folder / "wards.release.parquet"
+    pt.import_view(
+        [3, 4], {"ward": pt.Category(["A", "B"])}, scale=1, guarantee=promise, source="me", path=where
+    )
+
+    listed = next(each for each in fresh.get("/index.json").json()["releases"] if each["name"] == "wards")
+    about = fresh.get("/releases/wards.json").json()
+
+    said = "declared by the caller, not checked by Partita"
+    assert said in listed["guarantee"]["words"]
+    assert said in about["guarantee"]["words"]
+    assert said in about["views"][0]["why"]
+    assert said in about["report"]
+
+
 def test_new_replaced_and_removed_files_are_noticed(fresh: Client, folder: Path) -> None:
     """At once, by the same process."""
     assert fresh.get("/releases/people/count").status_code == 200

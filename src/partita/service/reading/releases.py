@@ -25,7 +25,7 @@ from partita.public.records import (
     view_records,
 )
 from partita.public.release import Release
-from partita.public.report import factor_words, promise_words
+from partita.public.report import declared_words, factor_words, promise_words
 from partita.public.window import find_window
 from partita.service.errors import Refusal
 from partita.service.reading.catalogue import (
@@ -216,7 +216,8 @@ def _guarantee(release: Release) -> Record | None:
         epsilon = float(promise.epsilon)
     except OverflowError:
         epsilon = None
-    words = {"factor": factor_words(promise), "words": promise_words(promise)}
+    said = promise_words(promise) + declared_words(release.published)
+    words = {"factor": factor_words(promise), "words": said}
     return {**numbers, "epsilon_value": epsilon, **words}
 
 

@@ -89,7 +89,7 @@ function together(base, views) {
 }
 
 const making = ({ views, error, recorded, guarantee }) => [
-  ...views.map(({ view, mechanism, epsilon, rho }) => [view, `By the mechanism ${mechanism}${rho ? `, with rho ${exact(rho)}` : epsilon ? `, with epsilon ${exact(epsilon)}` : ""}.`]),
+  ...views.map(({ view, mechanism, epsilon, rho, why }) => [view, mechanism === "imported" ? why : `By the mechanism ${mechanism}${rho ? `, with rho ${exact(rho)}` : epsilon ? `, with epsilon ${exact(epsilon)}` : ""}.`]),
   error?.bound && ["Worst case", `Answers are usually far closer, and each comes with its own error. For proofs there is one bound for all questions at once, whatever the data: with ${100 * (1 - error.beta)}% probability no range or box is off by more than ${count(Math.ceil(error.bound))} rows.`],
   guarantee && ["Cost", `${guarantee.rho ? `Rho ${exact(guarantee.rho)}` : `Epsilon ${guarantee.epsilon}`}, ${recorded ? "" : "not "}recorded in a ledger.`],
 ];

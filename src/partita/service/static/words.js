@@ -36,7 +36,7 @@ const budget = ({ epsilon, rho }) => (rho ? `ρ = ${exact(rho)}` : `ε = ${e
 export const short = (guarantee) => (guarantee ? `${budget(guarantee)} for ${unit(guarantee)}` : "no guarantee");
 
 /** A heading, sentences about epsilon, and a list: who is protected, what was taken to be public. */
-export function promise(guarantee, { columns, person } = {}) {
+export function promise(guarantee, { columns, person, views } = {}) {
   if (!guarantee) return { title: "No promise", sentences: ["Made with noise that somebody chose: it protects nobody."], rows: [] };
   const { rho, delta, neighbors, intrusions } = guarantee, value = ratio(guarantee.epsilon), added = neighbors === "add-remove";
   const epsilon = rho ? exact(guarantee.epsilon) : guarantee.epsilon;
@@ -49,6 +49,7 @@ export function promise(guarantee, { columns, person } = {}) {
       `Whether or not ${unit(guarantee)} ${other}, the chance of anything that is read here changes by a factor of at most ${factor(value)} (e to the ${epsilon})${but}.`,
       `So whoever knows all about everybody else, and gives it an even chance that this one ${added ? other : "has certain values"}, can be ${sure} sure after reading it.`,
       (rho ? ratio(rho) > WEAK_RHO : value > WEAK) && "That is weak: an epsilon of 1 says much more.",
+      views?.some(({ mechanism }) => mechanism === "imported") && "This was declared by whoever imported the counts, and not checked by Partita.",
     ].filter(Boolean),
     rows: [
       ["Protected", `Any ${unit(guarantee).slice(4)}${person ? `; rows belong together by ${person}` : ""}.`],
