@@ -66,6 +66,22 @@ def test_rho_is_explained_with_the_epsilon_that_follows(opened: Open) -> None:
     expect(page.locator("main")).to_contain_text("Rho 1/8, not recorded in a ledger")
 
 
+def test_a_declared_guarantee_is_called_that(opened: Open) -> None:
+    """Where counts were imported, the page says whose word the promise is, and where they come from."""
+    opening = opened()
+
+    def imported(route: Route) -> None:
+        about = route.fetch().json()
+        about["views"][0] |= {"mechanism": "imported", "why": "Imported from OpenDP."}
+        route.fulfill(json=about)
+
+    opening.page.route(f"**/releases/{PEOPLE}.json", imported)
+    page = opening.go(f"/releases/{PEOPLE}")
+
+    expect(page.locator(".promise")).to_contain_text("not checked by Partita")
+    expect(page.locator("main")).to_contain_text("Imported from OpenDP.")
+
+
 def test_every_column_has_a_picture_that_leads_to_it(opened: Open) -> None:
     """A small picture of each column is a link to its view, and pairs lead to heat maps."""
     page = opened().go(f"/releases/{PEOPLE}")
