@@ -1,4 +1,4 @@
-"""`partita sql` and `partita synthesize`: a release for those who expect a table."""
+"""`partita sql`, `synthesize` and `export`: a release for those who expect tables and arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partita.public.file import load
+from partita.public.measurements import NoisyMeasurements
 from tests.table_releases import table_release
 
 from .conftest import Run
@@ -54,3 +55,30 @@ def test_made_up_rows_go_to_a_file(run: Run, release_file: Path) -> None:
     assert (again.code, "--force" in again.err) == (1, True)
     assert forced == {"path": "rows.parquet", "rows": 60, "columns": ["age", "pay", "town", "rooms"]}
     assert pq.read_table("rows.parquet").to_pydict() == load(release_file).synthesize(60)
+
+
+def test_noisy_counts_go_to_a_file(run: Run, release_file: Path) -> None:
+    """As NPZ or Parquet, listed in print and in JSON; columns say which views."""
+    done = run("export", release_file, "-o", "all.npz")
+    [record] = run("export", release_file, "-o", "all.parquet", "--json").records
+
+    measured = load(release_file).measurements()
+    read = NoisyMeasurements.read("all.npz"), NoisyMeasurements.from_arrow(pq.read_table("all.parquet"))
+    assert [[each.noisy.tolist() for each in some] for some in read] == 2 * [
+        [each.noisy.tolist() for each in measured]
+    ]
+    assert done.out.splitlines()[0].split() == ["columns", "bins", "numbers", "law", "of", "noise", "stddev"]
+    assert len(done.out.splitlines()) == len(record["measurements"]) + 1 == len(measured) + 1
+    assert record["measurements"][0]["scale"] == str(measured[0].scale)
+
+
+def test_other_files_and_columns_are_refused(run: Run, release_file: Path) -> None:
+    """A suffix that says nothing is a usage error, and nothing is written."""
+    suffix, column = (
+        run("export", release_file, "-o", "all.csv"),
+        run("export", release_file, "x", "-o", "x.npz"),
+    )
+
+    assert (suffix.code, "must end in .npz or .parquet" in suffix.err) == (2, True)
+    assert (column.code, "columns must be one of" in column.err) == (1, True)
+    assert not Path("all.csv").exists()

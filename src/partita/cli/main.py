@@ -24,7 +24,7 @@ from partita.errors import (
 _COMMANDS = (
     *(publish.declare_init, publish.declare_check, publish.declare_plan, publish.declare_publish),
     *(query.declare_query, query.declare_info, query.declare_plot),
-    *(sql.declare_sql, sql.declare_synthesize),
+    *(sql.declare_sql, sql.declare_synthesize, sql.declare_export),
     *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
     *(stream.declare, local.declare, pan.declare),
     *(serve.declare, serve.declare_token, site.declare, audit.declare),

@@ -1,10 +1,11 @@
-"""`partita sql` and `partita synthesize`: a release for people and programs that expect a table."""
+"""`partita sql`, `synthesize` and `export`: for people and programs that expect tables and arrays."""
 
 from __future__ import annotations
 
 from io import BytesIO
 
 from partita.cli import common
+from partita.errors import check
 
 
 def declare_sql(commands: common.Commands) -> None:
@@ -65,3 +66,61 @@ def run_synthesize(options: common.Options) -> common.Outcome:
     common.write_whole(options.output, written.getvalue(), overwrite=options.force)
     text = f"wrote {table.num_rows:,} made-up rows of {table.num_columns} columns to {options.output}"
     return common.Outcome.of(text, path=options.output, rows=table.num_rows, columns=table.column_names)
+
+
+def declare_export(commands: common.Commands) -> None:
+    """The release, columns of views, and where the measurements go."""
+    says = "write every noisy count with its law and scale to an NPZ or Parquet file, for other tools"
+    example = "partita export people.release.parquet -o people.measurements.npz"
+    parser = common.command(commands, "export", run_export, says, example=example)
+    parser.add("RELEASE")
+    parser.add("columns COLUMN", "views about some of these and no others; default: all views", nargs="*")
+    parser.add(
+        "-o --output FILE", ".npz, or .parquet", required=True, type=common.argument(_measurements_path)
+    )
+    parser.add(*common.FORCE)
+
+
+def _measurements_path(path: str) -> str:
+    rule, fix = "must end in .npz or .parquet", "name the file so"
+    check(path.endswith((".npz", ".parquet")), "output", rule, given=path, fix=fix)
+    return path
+
+
+def run_export(options: common.Options) -> common.Outcome:
+    """Write them, and list them."""
+    import pyarrow.parquet
+
+    from partita.public.file import load
+
+    measured = load(options.release).measurements(*options.columns)
+    written = BytesIO()
+    if options.output.endswith(".npz"):
+        written.write(measured.to_npz())
+    else:
+        pyarrow.parquet.write_table(measured.to_arrow(), written, compression="zstd")
+    common.write_whole(options.output, written.getvalue(), overwrite=options.force)
+    rows = [
+        {
+            "columns": list(each.columns),
+            "bins": list(each.shape),
+            "numbers": each.noisy.size,
+            "law": each.law,
+            "scale": str(each.scale),
+            "unit": each.unit,
+            "stddev": each.stddev,
+        }
+        for each in measured
+    ]
+    shown = [
+        (
+            " x ".join(each.columns),
+            " x ".join(map(str, each.shape)),
+            str(each.noisy.size),
+            each.law,
+            f"{each.stddev:.4g}",
+        )
+        for each in measured
+    ]
+    text = common.table([("columns", "bins", "numbers", "law of noise", "stddev"), *shown])
+    return common.Outcome.of(text, path=options.output, measurements=rows)

@@ -368,15 +368,18 @@ class NoisyMeasurements(Sequence[NoisyMeasurement]):
 
     def save(self, path: FilePath, *, overwrite: bool = False) -> None:
         """Write an NPZ file: plain arrays, and the array of bytes `spec`, which is JSON about them."""
-        check_path(path)
+        with Temporary(check_path(path), overwrite=overwrite) as place:
+            place.write(self.to_npz())
+            place.commit()
+
+    def to_npz(self) -> bytes:
+        """The bytes of the file that `save` writes."""
         arrays = {"spec": np.frombuffer(to_canonical(self._spec()), np.uint8)}
         for number, each in enumerate(self.measured):
             arrays |= {f"{number}.{name}": array for name, array in _arrays(each).items()}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        with Temporary(check_path(path), overwrite=overwrite) as place:
-            place.write(buffer.getvalue())
-            place.commit()
+        return buffer.getvalue()
 
     @staticmethod
     def read(path: FilePath, *, largest: int = LARGEST) -> NoisyMeasurements:
