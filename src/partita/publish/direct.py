@@ -125,6 +125,8 @@ def import_view(
     rule = f"must not claim less than epsilon {least}, which noise of scale {noise} gives to counts of rows"
     fix = "pass the scale that the noise has, or the epsilon that the other library states"
     check(promise.epsilon >= least, "guarantee", rule, given=f"epsilon {promise.epsilon}", fix=fix)
+    rule = f"must not claim less than rho {least**2 / 2}, half the square of epsilon {least} of that noise"
+    check(not 0 < 2 * promise.rho < least**2, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
     view = _imported(counts, declared, noise, promise, checked_text(source, "source"))
     check_ledger(ledger, dataset)
     origin = Provenance(
