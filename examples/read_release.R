@@ -77,7 +77,7 @@ read_release <- function(path, column) {
   }
   if (!identical(about[1], column)) refuse("this release is about the column ", about[1])
   known <- list(histogram = c("size", "scale"), tree = c("size", "branching", "scales"))[[about[2]]]
-  if (is.null(known)) refuse("releases of kind ", about[2], " are not sums of cells: let Partita answer")
+  if (is.null(known)) refuse("releases of kind ", about[2], " are not read here: let Partita answer")
   facts <- keys(path, "$.views[0].facts")
   if (!all(known %in% facts) || !all(facts %in% c(known, "consistent", "imported"))) {
     refuse("this file says more of its counts than is known here: let Partita answer")

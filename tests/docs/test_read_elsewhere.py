@@ -156,8 +156,8 @@ def test_the_program_refuses_what_it_cannot_answer(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"mechanism": "spending-tree"}, "releases of kind spending-tree are not sums of cells"),
-        ({"mechanism": "tents"}, "releases of kind tents are not sums of cells"),
+        ({"mechanism": "spending-tree"}, "releases of kind spending-tree are not read here"),
+        ({"mechanism": "tents"}, "releases of kind tents are not read here"),
         ({"views": [("age",), ("pay",)]}, "only a release with one view, of one column"),
         ({"mechanism": "grid"}, "file of version 2 is not read here"),
     ],

@@ -143,7 +143,7 @@ def test_the_fact_is_true_or_left_out() -> None:
             {"guarantee": Guarantee(epsilon=2, unit="person", contributions=3)},
             "must not claim less than epsilon 3",
         ),
-        ({"guarantee": Guarantee.concentrated(rho="1/4")}, "must not claim less than rho 1/2"),
+        ({"guarantee": Guarantee.concentrated(rho="1/4")}, "must not claim less than rho 0.462"),
         ({"guarantee": 1}, "must be what the other library promises"),
         ({"scale": 0}, "scale must be between"),
         ({"scale": "many"}, "scale must be a finite number"),

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 import partita
 from partita.arrays import as_array, integer_array
+from partita.concentrated import rho_of_laplace
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, PartitaError, check, check_type
-from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed
+from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed, short
 from partita.ledger.entries import checked_day, checked_text
 from partita.ledger.ledger import LedgerPlace, ledger_at
 from partita.numbers import rational
@@ -125,8 +126,9 @@ def import_view(
     rule = f"must not claim less than epsilon {least}, which noise of scale {noise} gives to counts of rows"
     fix = "pass the scale that the noise has, or the epsilon that the other library states"
     check(promise.epsilon >= least, "guarantee", rule, given=f"epsilon {promise.epsilon}", fix=fix)
-    rule = f"must not claim less than rho {least**2 / 2}, half the square of epsilon {least} of that noise"
-    check(not 0 < 2 * promise.rho < least**2, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
+    rho = rho_of_laplace(least, rows_changed(promise.neighbors, promise.contributions))
+    rule = f"must not claim less than rho {short(rho)}, which noise of scale {noise} gives to counts of rows"
+    check(not 0 < promise.rho < rho, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
     view = _imported(counts, declared, noise, promise, checked_text(source, "source"))
     check_ledger(ledger, dataset)
     origin = Provenance(
