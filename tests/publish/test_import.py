@@ -31,6 +31,7 @@ from partita.public.release import Release
 
 AGES = {"age": pt.Integer(0, 4)}
 ONE = Guarantee(epsilon=1)
+IN_RHO = Guarantee.concentrated(rho="1/9")
 DECLARED = "declared by the caller, not checked by Partita"
 
 
@@ -146,6 +147,11 @@ def test_the_fact_is_true_or_left_out() -> None:
         ({"guarantee": Guarantee.concentrated(rho="1/4")}, "must not claim less than rho 0.462"),
         ({"guarantee": 1}, "must be what the other library promises"),
         ({"scale": 0}, "scale must be between"),
+        ({"scale": None}, "scale must be given for discrete Laplace noise, or variance"),
+        ({"variance": 4}, "scale must be given for discrete Laplace noise, or variance"),
+        ({"scale": None, "variance": 0}, "variance must be between"),
+        ({"scale": None, "variance": 4}, "must be in rho, and not below 1/8"),
+        ({"scale": None, "variance": 4, "guarantee": IN_RHO}, "must be in rho, and not below 1/8"),
         ({"scale": "many"}, "scale must be a finite number"),
         ({"source": ""}, "source must be non-empty"),
         ({"ledger": "l.db"}, "dataset must name the budget"),
@@ -225,6 +231,27 @@ def test_a_write_that_fails_is_marked_lost(tmp_path: Path, monkeypatch: pytest.M
         imported(ledger=ledger, dataset="people", path=tmp_path / "r.parquet")
 
     assert [debit.state for debit in ledger.entries("people")] == ["lost"]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_gaussian_noise_is_imported_with_its_rho(columns: int) -> None:
+    """Errors are those of its variance, and a file has the law, the promise and whose word it is."""
+    schema = {f"c{number}": pt.Integer(0, 1) for number in range(columns)}
+    promise = Guarantee.concentrated(rho="1/8")
+    counts = np.full((6,) * columns, 3)
+
+    made = imported(counts, schema, scale=None, variance=4, guarantee=promise)
+    release = decode(encode(made))
+
+    answer = release.count(c0=(0, 1))
+    assert answer.value == counts[:2].sum()
+    assert answer.error == pytest.approx(2 * np.sqrt(2 * 6 ** (columns - 1)))
+    assert release.guarantee == promise
+    assert release.imported == release.views
+    assert DECLARED in release.report()
+    (only,) = release.measurements()
+    assert (only.law, only.scale, str(only.variance)) == ("discrete gaussian", None, "4")
+    assert (only.matrix, only.noisy.tolist()) == (None, counts.ravel().tolist())
 
 
 def test_imported_counts_are_measurements_again() -> None:

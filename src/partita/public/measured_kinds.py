@@ -18,14 +18,21 @@ from numpy.typing import NDArray
 from partita.arrays import Ints, UInts
 from partita.domain.axis import LARGEST_AXIS
 from partita.errors import InvalidParameter, check
-from partita.public.axis.flat import HistogramRelease, LaplaceRelease, ThresholdRelease
+from partita.public.axis.flat import (
+    CellsRelease,
+    GaussianRelease,
+    HistogramRelease,
+    LaplaceRelease,
+    ThresholdRelease,
+)
 from partita.public.axis.spending_tree import SpendingTreeRelease
 from partita.public.axis.tent_solver import GRAIN, Pairs, TentCounts
 from partita.public.axis.tents import PartitionTentsRelease, TentRelease
 from partita.public.axis.tree import PaperIntervalsRelease, TreeRelease
 from partita.public.axis.tree_solver import TreeLooks
+from partita.public.bounds import Gaussian, NoiseLaw
 from partita.public.boxes.bins import AxisBins
-from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.grid import CellGrid, GaussianGridRelease, GridRelease
 from partita.public.boxes.plain_view import PlainView
 from partita.public.boxes.plan import Corners, runs
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
@@ -108,7 +115,7 @@ class _Place:
         yield from self.boxes(at, at, noisy, view.specials.scale)
 
     def boxes(
-        self, lows: Corners, highs: Corners, noisy: NDArray[Any], scale: Fraction
+        self, lows: Corners, highs: Corners, noisy: NDArray[Any], law: NoiseLaw
     ) -> Iterator[NoisyMeasurement]:
         """Noisy counts of boxes of positions, a row of corners for each, in the bins that they make."""
         if not len(lows):
@@ -120,27 +127,31 @@ class _Place:
             np.stack([each.of(ends[:, axis]) for axis, each in enumerate(bins)], axis=1)
             for ends in (lows, highs)
         )
-        yield self.made(bins, noisy, scale, _box_rows(first, last, [each.number for each in bins]))
+        yield self.made(bins, noisy, law, _box_rows(first, last, [each.number for each in bins]))
 
     def counts(
-        self, bins: tuple[AxisBins, ...], noisy: NDArray[Any], scale: Fraction
+        self, bins: tuple[AxisBins, ...], noisy: NDArray[Any], law: NoiseLaw
     ) -> Iterator[NoisyMeasurement]:
         """Noisy counts of all combinations of bins."""
-        yield self.made(bins, noisy, scale, None)
+        yield self.made(bins, noisy, law, None)
 
     def made(
         self,
         bins: tuple[AxisBins, ...],
         noisy: NDArray[Any],
-        scale: Fraction,
+        law: NoiseLaw,
         matrix: SparseRows | None,
         unit: int = 1,
     ) -> NoisyMeasurement:
         """Noisy sums of the counts of bins, by the rows of a matrix."""
         names = tuple(column.name for column in self.columns)
-        return NoisyMeasurement(
-            columns=names, bins=bins, noisy=_whole(noisy), scale=scale, matrix=matrix, unit=unit
-        )
+        about = {"columns": names, "bins": bins, "noisy": _whole(noisy), "matrix": matrix, "unit": unit}
+        return NoisyMeasurement(**about, **_parameter(law))
+
+
+def _parameter(law: NoiseLaw) -> dict[str, Any]:
+    """The scale of Laplace noise, or the variance of Gaussian noise, by its name."""
+    return {"variance": law.variance} if isinstance(law, Gaussian) else {"scale": law}
 
 
 def _whole(noisy: NDArray[Any]) -> Ints:
@@ -194,7 +205,7 @@ def _join_rows(measured: Sequence[NoisyMeasurement]) -> Iterator[NoisyMeasuremen
 
 def _are_halves(one: NoisyMeasurement, other: NoisyMeasurement) -> bool:
     """Whether both count positions of one column one by one, all of them together once."""
-    noises = [(each.columns, each.scale, each.law) for each in (one, other)]
+    noises = [(each.columns, each.noise) for each in (one, other)]
     if noises[0] != noises[1] or len(one.columns) > 1:
         return False
     places = [_positions(each) for each in (one, other)]
@@ -215,15 +226,15 @@ def _joined(one: NoisyMeasurement, other: NoisyMeasurement) -> NoisyMeasurement:
     places = np.concatenate([_positions(one), _positions(other)])
     noisy = np.concatenate([one.noisy, other.noisy])[np.argsort(places)]
     bins = (AxisBins.identity(one.bins[0].width),)
-    return NoisyMeasurement(columns=one.columns, bins=bins, noisy=noisy, scale=one.scale, law=one.law)
+    return NoisyMeasurement(columns=one.columns, bins=bins, noisy=noisy, **_parameter(one.noise))
 
 
 # --- one axis ----------------------------------------------------------------------------------
 
 
-def _histogram(place: _Place, release: HistogramRelease) -> Iterator[NoisyMeasurement]:
+def _histogram(place: _Place, release: CellsRelease) -> Iterator[NoisyMeasurement]:
     cells = np.arange(release.size, dtype=np.uint64)
-    yield from _ranges(place, cells, cells, release.noisy, release.scale)
+    yield from _ranges(place, cells, cells, release.noisy, release.law)
 
 
 def _thresholds(place: _Place, release: ThresholdRelease) -> Iterator[NoisyMeasurement]:
@@ -323,18 +334,18 @@ def _pairs(place: _Place, pairs: Pairs, starts: UInts, ends: UInts) -> Iterator[
 
 
 def _ranges(
-    place: _Place, first: UInts, last: UInts, noisy: NDArray[Any], scale: Fraction
+    place: _Place, first: UInts, last: UInts, noisy: NDArray[Any], law: NoiseLaw
 ) -> Iterator[NoisyMeasurement]:
     """Noisy counts of ranges of cells of the one column."""
     lows, highs = (place.cells(each.astype(np.uint64))[:, np.newaxis] for each in (first, last))
-    yield from place.boxes(lows, highs, noisy, scale)
+    yield from place.boxes(lows, highs, noisy, law)
 
 
 # --- several axes ------------------------------------------------------------------------------
 
 
-def _grid(place: _Place, release: GridRelease) -> Iterator[NoisyMeasurement]:
-    yield from place.counts(tuple(map(AxisBins.identity, release.shape)), release.noisy, release.scale)
+def _grid(place: _Place, release: CellGrid) -> Iterator[NoisyMeasurement]:
+    yield from place.counts(tuple(map(AxisBins.identity, release.shape)), release.noisy, release.law)
 
 
 def _plain_view(place: _Place, release: PlainView) -> Iterator[NoisyMeasurement]:
@@ -388,6 +399,7 @@ def _group(bins: AxisBins, groups: Ints | None) -> AxisBins:
 
 _KINDS: Final[Mapping[type, Callable[[_Place, Any], Iterator[NoisyMeasurement]]]] = {
     HistogramRelease: _histogram,
+    GaussianRelease: _histogram,
     ThresholdRelease: _thresholds,
     LaplaceRelease: _intervals,
     TreeRelease: _tree,
@@ -396,6 +408,7 @@ _KINDS: Final[Mapping[type, Callable[[_Place, Any], Iterator[NoisyMeasurement]]]
     TentRelease: _tents,
     PartitionTentsRelease: _partition_tents,
     GridRelease: _grid,
+    GaussianGridRelease: _grid,
     PlainView: _plain_view,
     SpendingBoxesRelease: _spending_boxes,
     ViewedBoxesRelease: _viewed_boxes,

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ from partita.domain.base import Domain
 from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check, check_release
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
-from partita.public.base import noise_scale, noisy_integers
-from partita.public.bounds import laplace_variance
+from partita.public.base import noise_scale, noise_variance_parameter, noisy_integers
+from partita.public.bounds import Gaussian, NoiseLaw, noise_variance
 from partita.public.boxes.bins import AxisBins
 from partita.public.file import LARGEST
 from partita.public.file_entries import (
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 LAPLACE: Final = "discrete laplace"
 """P[noise = k] is proportional to exp(-|k| / scale)."""
+
+GAUSSIAN: Final = "discrete gaussian"
+"""P[noise = k] is proportional to exp(-k^2 / (2 variance))."""
 
 MOST_ENTRIES: Final = 2**24
 """No matrix has more entries: they are listed one by one."""
@@ -186,28 +189,33 @@ class SparseRows:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NoisyMeasurement:
-    """Released integers, each a weighted sum of true counts plus independent noise of one law and scale.
+    """Released integers, each a weighted sum of true counts plus independent noise of one law.
 
     The true counts are those of the bins of `columns`: of all combinations of them, the last column fastest.
-    `matrix` says which sums; None means the counts themselves. Integers, weights and scale are in units of
-    1/`unit` of a row; `values` and `stddev` are in rows.
+    `matrix` says which sums; None means the counts themselves. The law is discrete Laplace of a `scale`, or
+    discrete Gaussian of a `variance`. Integers, weights and law are in units of 1/`unit` of a row, `values`
+    and `stddev` in rows.
     """
 
     columns: tuple[str, ...]
     bins: tuple[AxisBins, ...]
     noisy: Ints
-    scale: Fraction
+    scale: Fraction | None = None
+    variance: Fraction | None = None
     matrix: SparseRows | None = None
     unit: int = 1
-    law: str = LAPLACE
 
     def __post_init__(self) -> None:
         rule = "must have bins for each of its columns, all different"
         alike = 0 < len(self.columns) == len(self.bins) == len(set(self.columns))
         check_release(alike and self.cells <= _MOST_CELLS, "measurement", rule, fix=_FIX)
-        check_release(self.law == LAPLACE, "law", f"must be {LAPLACE!r}", fix="use a newer Partita")
+        rule = "must have a scale of Laplace noise or a variance of Gaussian noise"
+        check_release((self.scale is None) != (self.variance is None), "law", rule, fix=_FIX)
         check_release(1 <= self.unit <= _LARGEST_UNIT, "unit", "must be from 1 to 2^32", fix=_FIX)
-        noise_scale(self.scale, "scale")
+        if self.scale is not None:
+            noise_scale(self.scale, "scale")
+        if self.variance is not None:
+            noise_variance_parameter(self.variance, "variance")
         rows = self.cells if self.matrix is None else self.matrix.rows
         rule, fix = "must be integers of 64 bits", "read the release file itself: it holds up to 127 bits"
         check_release(self.noisy.dtype == np.int64, "noisy", rule, fix=fix)
@@ -219,8 +227,19 @@ class NoisyMeasurement:
 
     def __repr__(self) -> str:
         shown = "counts" if self.matrix is None else "sums"
-        noise = f"{self.law} noise of scale {self.scale}"
+        size = f"variance {self.variance}" if self.scale is None else f"scale {self.scale}"
+        noise = f"{self.law} noise of {size}"
         return f"NoisyMeasurement({self.noisy.size} {shown} of {' x '.join(self.columns)}; {noise})"
+
+    @property
+    def law(self) -> str:
+        """The name of the law of the noise."""
+        return GAUSSIAN if self.scale is None else LAPLACE
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """The law of the noise."""
+        return Gaussian(cast(Fraction, self.variance)) if self.scale is None else self.scale
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -240,7 +259,7 @@ class NoisyMeasurement:
     @property
     def stddev(self) -> float:
         """The standard deviation of the noise of each, in rows."""
-        return math.sqrt(laplace_variance(self.scale)) / self.unit
+        return math.sqrt(noise_variance(self.noise)) / self.unit
 
     def times(self, counts: Floats) -> Floats:
         """What would have been released of these counts of all combinations of bins, without noise."""
@@ -400,7 +419,7 @@ class NoisyMeasurements(Sequence[NoisyMeasurement]):
         rows: dict[str, list[Any]] = {
             "columns": [list(each.columns) for each in self.measured],
             "law": [each["law"] for each in described],
-            "scale": [each["scale"] for each in described],
+            **{name: [each.get(name) for each in described] for name in _PARAMETERS},
             "unit": [each["unit"] for each in described],
             "stddev": [each.stddev for each in self.measured],
             "noisy": [each["noisy"] for each in arrays],
@@ -430,7 +449,7 @@ class NoisyMeasurements(Sequence[NoisyMeasurement]):
         spec = from_canonical(table.schema.metadata[_KEY])
         said = [entries(each) for each in check_list(spec.get("measurements", []))]
         for number, each in enumerate(said):
-            beside = {name: table[name][number].as_py() for name in ("columns", "law", "scale", "unit")}
+            beside = {name: table[name][number].as_py() for name in ("columns", "law", *_PARAMETERS, "unit")}
             same = number < len(found) and all(each.get(name) == told for name, told in beside.items())
             check_release(same, "table", "must say twice the same of each measurement", fix=_FIX)
         return _read(spec, found)
@@ -466,10 +485,14 @@ def _are_same(own: AxisBins, common: AxisBins) -> bool:
 # --- measurements as entries and arrays --------------------------------------------------------
 
 _MATRIX: Final = ("indptr", "indices", "weights")
+_PARAMETERS: Final = ("scale", "variance")
+"""What tells how large noise is, one of them for each law."""
 
 
 def _describe(each: NoisyMeasurement) -> dict[str, Any]:
-    return {"columns": list(each.columns), "law": each.law, "scale": str(each.scale), "unit": each.unit}
+    name = "variance" if each.scale is None else "scale"
+    size = str(getattr(each, name))
+    return {"columns": list(each.columns), "law": each.law, name: size, "unit": each.unit}
 
 
 def _arrays(each: NoisyMeasurement) -> dict[str, NDArray[Any]]:
@@ -531,7 +554,10 @@ def _read_column(entry: Entry) -> MeasuredColumn:
 
 
 def _read_one(entry: Entry, arrays: Mapping[str, NDArray[Any]]) -> NoisyMeasurement:
-    given = entries(entry, ("columns", "law", "scale", "unit"))
+    size = "variance" if entries(entry).get("law") == GAUSSIAN else "scale"
+    given = entries(entry, ("columns", "law", size, "unit"))
+    known = text(given["law"]) in (LAPLACE, GAUSSIAN)
+    check_release(known, "law", "is not known here", fix="it needs a newer Partita")
     columns = tuple(text(each) for each in check_list(given["columns"]))
     sparse = _MATRIX[0] in arrays
     rest = dict(arrays)
@@ -544,10 +570,9 @@ def _read_one(entry: Entry, arrays: Mapping[str, NDArray[Any]]) -> NoisyMeasurem
         columns=columns,
         bins=bins,
         noisy=noisy_integers(noisy, "noisy"),
-        scale=rational(given["scale"]),
         matrix=SparseRows(**matrix, columns=cells) if sparse else None,
         unit=natural(given["unit"]),
-        law=text(given["law"]),
+        **{size: rational(given[size])},
     )
 
 
@@ -623,7 +648,7 @@ def _schema() -> pa.Schema:
         [
             ("columns", pa.list_(pa.string())),
             ("law", pa.string()),
-            ("scale", pa.string()),
+            *((name, pa.string()) for name in _PARAMETERS),
             ("unit", pa.int64()),
             ("stddev", pa.float64()),
             ("noisy", integers),

@@ -16,12 +16,12 @@ from partita.concentrated import rho_of_laplace
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.errors import InvalidParameter, PartitaError, check, check_type
-from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed, short
+from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed, short, squares_changed
 from partita.ledger.entries import checked_day, checked_text
 from partita.ledger.ledger import LedgerPlace, ledger_at
 from partita.numbers import rational
 from partita.public.axis.base import AxisRelease, Specials
-from partita.public.axis.flat import HistogramRelease
+from partita.public.axis.flat import CellsRelease, GaussianRelease, HistogramRelease
 from partita.public.axis.quantiles import QuantileRelease, QuantileView
 from partita.public.base import (
     DECLARED,
@@ -31,8 +31,9 @@ from partita.public.base import (
     ReleaseKind,
     noisy_integers,
 )
+from partita.public.bounds import Gaussian, NoiseLaw
 from partita.public.boxes.base import BoxRelease
-from partita.public.boxes.grid import MOST_CELLS, GridRelease
+from partita.public.boxes.grid import MOST_CELLS, CellGrid, GaussianGridRelease, GridRelease
 from partita.public.file import decode, encode
 from partita.public.file_entries import Published, view_name
 from partita.public.release import Release
@@ -91,7 +92,8 @@ def import_view(
     counts: ArrayLike,
     schema: Mapping[str, Domain],
     *,
-    scale: object,
+    scale: object = None,
+    variance: object = None,
     guarantee: Guarantee,
     source: str,
     dataset: str | None = None,
@@ -102,12 +104,13 @@ def import_view(
 
     `counts` are integers, one for each cell of the domain, or one for each position of `Axis.of(domain)` with
     its special cells; of several columns an array with one axis for the positions of each. Every count must
-    have independent discrete Laplace noise of `scale`: P[k] proportional to exp(-|k| / scale). `source` says
-    who made them; the release, its report and its file say that the guarantee was declared and not checked.
+    have independent discrete Laplace noise of `scale`, P[k] proportional to exp(-|k| / scale), or discrete
+    Gaussian noise of `variance`, P[k] proportional to exp(-k^2 / (2 variance)). `source` says who made them;
+    the release, its report and its file say that the guarantee was declared and not checked.
 
     What is checked: that counts are integers and fit the domain, and that the guarantee claims no more than
-    noise of this scale gives to counts of rows that are each in one cell. With `ledger` and `dataset` the
-    guarantee is debited before anything is stored at `path`.
+    this noise gives to counts of rows that are each in one cell: in epsilon, of Gaussian noise in rho. With
+    `ledger` and `dataset` the guarantee is debited before anything is stored at `path`.
 
     >>> from partita.domain import Integer
     >>> promise, ages = Guarantee(epsilon=1), {"age": Integer(0, 2)}
@@ -117,19 +120,11 @@ def import_view(
     >>> release.views[0].why
     'Imported from OpenDP 0.16; its guarantee is declared by the caller, not checked by Partita.'
     """
-    declared, noise = checked_schema(schema), rational(scale, "scale")
-    rule, fix = "must be between 2^-20 and 2^62", "pass the scale that the noise was drawn with"
-    check(Fraction(1, 2**20) <= noise <= 2**62, "scale", rule, given=scale, fix=fix)
+    declared, law = checked_schema(schema), _noise_law(scale, variance)
     rule, fix = "must be what the other library promises", "pass for example Guarantee(epsilon=1)"
     promise = check_type(guarantee, Guarantee, "guarantee", rule, fix=fix)
-    least = rows_changed(promise.neighbors, promise.contributions) / noise
-    rule = f"must not claim less than epsilon {least}, which noise of scale {noise} gives to counts of rows"
-    fix = "pass the scale that the noise has, or the epsilon that the other library states"
-    check(promise.epsilon >= least, "guarantee", rule, given=f"epsilon {promise.epsilon}", fix=fix)
-    rho = rho_of_laplace(least, rows_changed(promise.neighbors, promise.contributions))
-    rule = f"must not claim less than rho {short(rho)}, which noise of scale {noise} gives to counts of rows"
-    check(not 0 < promise.rho < rho, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
-    view = _imported(counts, declared, noise, promise, checked_text(source, "source"))
+    _check_claim(promise, law)
+    view = _imported(counts, declared, law, promise, checked_text(source, "source"))
     check_ledger(ledger, dataset)
     origin = Provenance(
         version=partita.__version__,
@@ -156,8 +151,36 @@ def import_view(
         return release
 
 
+def _noise_law(scale: object, variance: object) -> NoiseLaw:
+    """The scale of Laplace noise, or the law of Gaussian noise: exactly one is given."""
+    given, fix = "both" if scale is not None else "none", "pass one of them"
+    rule = "must be given for discrete Laplace noise, or variance for discrete Gaussian noise"
+    check((scale is None) != (variance is None), "scale", rule, given=given, fix=fix)
+    name, number, bits = ("scale", scale, 62) if variance is None else ("variance", variance, 124)
+    exact, rule = rational(number, name), f"must be between 2^-20 and 2^{bits}"
+    fix = f"pass the {name} that the noise was drawn with"
+    check(Fraction(1, 2**20) <= exact <= 2**bits, name, rule, given=number, fix=fix)
+    return exact if variance is None else Gaussian(exact)
+
+
+def _check_claim(promise: Guarantee, law: NoiseLaw) -> None:
+    """Refuse a guarantee that claims more than this noise gives to counts of rows, each in one cell."""
+    fix = "pass the noise that was drawn, or the guarantee that the other library states"
+    if isinstance(law, Gaussian):
+        rho = squares_changed(promise.neighbors, promise.contributions) / (2 * law.variance)
+        rule = f"must be in rho, and not below {rho}, which Gaussian noise of variance {law.variance} gives"
+        check(promise.rho >= rho, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
+        return
+    least = rows_changed(promise.neighbors, promise.contributions) / law
+    rule = f"must not claim less than epsilon {least}, which noise of scale {law} gives to counts of rows"
+    check(promise.epsilon >= least, "guarantee", rule, given=f"epsilon {promise.epsilon}", fix=fix)
+    rho = rho_of_laplace(least, rows_changed(promise.neighbors, promise.contributions))
+    rule = f"must not claim less than rho {short(rho)}, which noise of scale {law} gives to counts of rows"
+    check(not 0 < promise.rho < rho, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
+
+
 def _imported(
-    counts: ArrayLike, declared: Mapping[str, Domain], scale: Fraction, promise: Guarantee, source: str
+    counts: ArrayLike, declared: Mapping[str, Domain], law: NoiseLaw, promise: Guarantee, source: str
 ) -> View | BoxView:
     """The view that has these counts, if they are integers and as many as there are cells."""
     array = as_array(counts, "counts")
@@ -174,12 +197,15 @@ def _imported(
     check(short, "counts", rule, given="longer ones", fix=fix)
     facts = {"mechanism": IMPORTED, "why": f"Imported from {source}; its guarantee is {DECLARED}."}
     widths = tuple(axis.width for axis in axes)
-    about: dict[str, Any] = {"scale": scale, "guarantee": promise, "imported": True}
+    normal = isinstance(law, Gaussian)
+    noise = {"variance": law.variance} if isinstance(law, Gaussian) else {"scale": law}
+    about: dict[str, Any] = {**noise, "guarantee": promise, "imported": True}
     if len(axes) > 1:
         rule = f"must have a count for each position, special cells too: {' x '.join(map(str, widths))}"
         fix = "put them in the order of Axis.of(domain), with noise on the counts of special cells"
         check(noisy.shape == widths, "counts", rule, given=noisy.shape, fix=fix)
-        boxes = GridRelease(axes=axes, noisy=noisy_integers(noisy.ravel(), "counts"), **about)
+        grid: type[CellGrid] = GaussianGridRelease if normal else GridRelease
+        boxes = grid(axes=axes, noisy=noisy_integers(noisy.ravel(), "counts"), **about)
         return BoxView(columns=tuple(declared), domains=tuple(declared.values()), boxes=boxes, **facts)
     ((column, domain),) = declared.items()
     rule = f"must be one for each of {domain.size} cells, or of {widths[0]} positions with special cells"
@@ -189,8 +215,9 @@ def _imported(
     beside = {name: int(row[place]) for name, place in places.items() if row.size == widths[0]}
     first = axes[0].before if beside else 0
     cells = noisy_integers(row[first : first + domain.size], "counts")
-    axis = HistogramRelease(noisy=cells, size=domain.size, **about)
-    specials = Specials(counts=beside, scale=scale)
+    histogram: type[CellsRelease] = GaussianRelease if normal else HistogramRelease
+    axis = histogram(noisy=cells, size=domain.size, **about)
+    specials = Specials(counts=beside, scale=law)
     return View(column=column, domain=domain, axis=axis, specials=specials, **facts)
 
 

@@ -40,9 +40,9 @@ from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.secret import Histogram, Points
 from tests.public.file import specimens
 
-AXES = ["histogram", "laplace", "spending-tree", "tents", "thresholds", "tree"]
+AXES = ["gaussian-histogram", "histogram", "laplace", "spending-tree", "tents", "thresholds", "tree"]
 HUGE = ["intervals-paper", "partition-tents"]
-BOXES = ["graph", "grid", "spending-boxes", "viewed-boxes"]
+BOXES = ["gaussian-grid", "graph", "grid", "spending-boxes", "viewed-boxes"]
 REFUSED = ["rank-boxes", "rectangles", "rectangles-paper"]
 
 
@@ -113,7 +113,7 @@ def test_without_noise_measurements_of_boxes_are_the_sums_that_they_say(kind: st
         np.testing.assert_array_equal(each.values, each.times(counts))
 
 
-@pytest.mark.parametrize("kind", ["histogram", "tree", "thresholds"])
+@pytest.mark.parametrize("kind", ["gaussian-histogram", "histogram", "tree", "thresholds"])
 def test_least_squares_of_measurements_is_what_the_release_answers(kind: str) -> None:
     """Weighed by their variances, the measured counts give the values and the errors of all ranges."""
     release, truth = on_one_axis(kind, tape_noise(EndlessTape((kind, 1))))
@@ -350,10 +350,21 @@ def test_a_file_that_breaks_a_rule_is_refused(change: str, tmp_path: Path) -> No
         NoisyMeasurements.read(tmp_path / "bad.npz")
 
 
-@pytest.mark.parametrize(
-    "entry", [{"law": "normal"}, {"scale": "0"}, {"scale": 1}, {"unit": 0}, {"unit": 2**40}, {"columns": []},
-              {"columns": ["age", "age"]}, {"columns": ["pay"]}]
-)  # fmt: skip
+ENTRIES: list[dict[str, Any]] = [
+    {"law": "normal"},
+    {"law": "discrete gaussian"},
+    {"variance": "4"},
+    {"scale": "0"},
+    {"scale": 1},
+    {"unit": 0},
+    {"unit": 2**40},
+    {"columns": []},
+    {"columns": ["age", "age"]},
+    {"columns": ["pay"]},
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_an_entry_that_breaks_a_rule_is_refused(entry: dict[str, Any], tmp_path: Path) -> None:
     """Laws that nobody knows here, scales that nobody can draw, columns that are not there."""
     arrays = written(tmp_path)
