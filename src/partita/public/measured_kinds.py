@@ -145,8 +145,9 @@ class _Place:
     ) -> NoisyMeasurement:
         """Noisy sums of the counts of bins, by the rows of a matrix."""
         names = tuple(column.name for column in self.columns)
-        about = {"columns": names, "bins": bins, "noisy": _whole(noisy), "matrix": matrix, "unit": unit}
-        return NoisyMeasurement(**about, **_parameter(law))
+        return NoisyMeasurement(
+            columns=names, bins=bins, noisy=_whole(noisy), matrix=matrix, unit=unit, **_parameter(law)
+        )
 
 
 def _parameter(law: NoiseLaw) -> dict[str, Any]:
