@@ -19,6 +19,7 @@ from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.grid import GridRelease
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.plan import find_growth, is_counted, predict_errors, predict_graph_error
+from partita.public.tables.spending import EpsilonSpending
 from partita.public.tables.summary import TableSummary
 from partita.publish.plan import Plan, plan, simulate
 from partita.publish.publish import publish
@@ -32,6 +33,7 @@ TABLE: dict[str, Domain] = {
     "visits": Integer(0, 9),
 }
 NAMES = tuple(TABLE)
+ONE = EpsilonSpending(Fraction(1))
 
 
 def patients(count: int = 600) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def test_the_error_of_a_single_label_is_that_of_its_view() -> None:
     """Its share of epsilon is public, so is the law of its noise."""
     [line] = planned().rows()
     mechanism: Any = planned().request.views[0].choice.mechanism
-    shares = predict_errors(mechanism.axes, 1.0, 600).shares
+    shares = predict_errors(mechanism.axes, mechanism.spending, 600).shares
 
     town = line["by_column"][1]
     assert town["counted"]
@@ -80,7 +82,7 @@ def test_columns_are_counted_one_by_one_where_the_mechanism_does_so() -> None:
     made = publish(rows, schema, epsilon=1, mechanism="graph").views[0].boxes  # type: ignore[union-attr]
     assert isinstance(made, TableGraphRelease)
 
-    shares = predict_errors(made.axes, 1.0, made.fit.total).shares
+    shares = predict_errors(made.axes, ONE, made.fit.total).shares
     for axis, part, view in zip(made.axes, shares.views, made.fit.views, strict=True):
         assert is_counted(axis, part, max(1, made.fit.total)) == isinstance(view, GridRelease)
 
@@ -88,7 +90,7 @@ def test_columns_are_counted_one_by_one_where_the_mechanism_does_so() -> None:
 def test_small_columns_that_are_covered_are_told_by_their_tables() -> None:
     """A cover says more about a single label than the small share of its view."""
     axes = [Axis(size=2, after=2, labels=True)] * 16
-    found = predict_errors(axes, 1.0, 20_000)
+    found = predict_errors(axes, ONE, 20_000)
 
     alone = math.sqrt(laplace_variance(1 / found.shares.views[0]))
     assert found.shares.cover
@@ -112,7 +114,7 @@ def test_the_error_of_a_box_is_predicted_to_a_factor_of_two(
     """Measured errors are those of one release each: Adult, trips and made-up surveys."""
     axes = [Axis(size=size, after=2, labels=True) for size in sizes]
 
-    assert measured / 2 < predict_graph_error(axes, rate, rows) < 2 * measured
+    assert measured / 2 < predict_graph_error(axes, EpsilonSpending(Fraction(rate)), rows) < 2 * measured
 
 
 def test_the_error_of_a_mechanism_is_that_of_the_plan() -> None:
@@ -197,7 +199,7 @@ def test_an_epsilon_that_would_be_absurd_is_not_named() -> None:
     """No more than some thousand times the epsilon is ever named."""
     axes = [Axis(size=10_000, labels=True), Axis(size=2, labels=True), Axis(size=2, labels=True)]
 
-    assert find_growth(axes, 1e-6, 10, 0) is None
+    assert find_growth(axes, EpsilonSpending(Fraction(1, 10**6)), 10, 0) is None
 
 
 def test_a_plan_of_a_table_is_written_as_json_and_html() -> None:

@@ -425,6 +425,18 @@ def noise_variance(law: NoiseLaw) -> float:
     return gaussian_variance(law.variance) if isinstance(law, Gaussian) else laplace_variance(law)
 
 
+def noise_spread(law: NoiseLaw) -> float:
+    """The scale of the Laplace noise of this variance, if it is large."""
+    return math.sqrt(float(law.variance) / 2.0) if isinstance(law, Gaussian) else float(law)
+
+
+def cells_reach(law: NoiseLaw, number: int, beta: float) -> float:
+    """t with P[X1 + ... + Xm > t] <= beta for independent noises of one law; one side only."""
+    if isinstance(law, Gaussian):
+        return gaussian_reach({(1, law): number}, beta) if number else 0.0
+    return laplace_mix_reach(np.ones(number), np.full(number, float(1 / law)), beta)
+
+
 def gaussian_variance(variance: Fraction) -> float:
     """The variance of discrete Gaussian noise: its parameter, but for small ones; never quite zero.
 

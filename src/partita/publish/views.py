@@ -406,7 +406,7 @@ class BoxRequest(CountRequest[Points]):
     def predict_table(self, rows: int) -> TableErrors | None:
         """The errors of columns and of pairs, if a model joins them."""
         made = self.mechanism
-        return predict_errors(made.axes, float(made.rate), rows) if isinstance(made, TableGraph) else None
+        return predict_errors(made.axes, made.spending, rows) if isinstance(made, TableGraph) else None
 
     def plan_lines(self, rows: int) -> tuple[str, ...]:
         """How a table release would share epsilon, and what it would measure."""
@@ -418,9 +418,9 @@ class BoxRequest(CountRequest[Points]):
     def plan_warnings(self, rows: int, guarantee: Guarantee) -> tuple[str, ...]:
         """Columns of whose single cells little could be told, and the budget at which that changes."""
         made, errors = self.mechanism, self.predict_table(rows)
-        if errors is None:
+        if errors is None or not isinstance(made, TableGraph):
             return tuple(warn_of_labels(self._predict_labels(rows), guarantee))
-        return tuple(warn_of_blur(self.columns, made.axes, made.rate, errors, guarantee))
+        return tuple(warn_of_blur(self.columns, made.axes, made.spending, errors, guarantee))
 
     def _predict_labels(self, rows: int) -> list[ColumnSummary]:
         """The columns whose labels would be counted one by one."""

@@ -261,13 +261,17 @@ class _Selection:
     other: Any = None
 
     def loss(self) -> ReplayedLoss:
-        """The scores of the chosen one, and the sums of all weights."""
-        lost = (int(self.secret[self.chosen]) - int(self.other[self.chosen])) / self.scale
-        if (self.secret == self.other).all():
-            return _one_loss(lost)
-        return _one_loss(
-            lost, lambda: _log_weights(self.other, self.scale) - _log_weights(self.secret, self.scale)
-        )
+        """The scores of the chosen one, and the sums of all weights.
+
+        Losses of all outcomes lie in a range, and cost an eighth of its square of rho [CR21].
+        """
+        apart = [int(a) - int(b) for a, b in zip(self.secret, self.other, strict=True)]
+        squares = ((max(apart) - min(apart)) / self.scale) ** 2 / 4
+        lost = apart[self.chosen] / self.scale
+        if not any(apart):
+            return ReplayedLoss(lost)
+        weights = lambda: _log_weights(self.other, self.scale) - _log_weights(self.secret, self.scale)  # noqa: E731
+        return ReplayedLoss(lost, (weights,), squares=squares)
 
 
 @dataclass

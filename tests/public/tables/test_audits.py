@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from partita.domain.axis import Axis
+from partita.public.bounds import Gaussian
 from partita.public.boxes.base import BoxTerm
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables import audits
@@ -94,7 +95,18 @@ def test_the_expected_sum_is_the_mean_over_all_sums(noisy: float) -> None:
     sums = np.arange(0.0005, 400.0, 0.001)
     weights = np.exp(-np.abs(sums - noisy) / 10.0)
 
-    assert expect_sum(noisy, 10.0) == pytest.approx(float(sums @ weights / weights.sum()), rel=1e-4)
+    assert expect_sum(noisy, Fraction(10)) == pytest.approx(float(sums @ weights / weights.sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("noisy", [0.0, 4.0, 10.0, 35.0])
+def test_the_expected_sum_under_gaussian_noise_is_the_mean_over_all_sums(noisy: float) -> None:
+    """From zero on; below zero it stays as it is there."""
+    sums = np.arange(0.0005, 400.0, 0.001)
+    weights = np.exp(-((sums - noisy) ** 2) / 200.0)
+    law = Gaussian(Fraction(100))
+
+    assert expect_sum(noisy, law) == pytest.approx(float(sums @ weights / weights.sum()), rel=1e-4)
+    assert expect_sum(-noisy, law) == expect_sum(0.0, law)
 
 
 def _audit(kind: str, noisy: int, *, groups: int = FINE, noise: int = 0) -> Audit:

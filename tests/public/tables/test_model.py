@@ -41,6 +41,7 @@ from partita.public.tables.plan import (
     share,
     split,
 )
+from partita.public.tables.spending import EpsilonSpending, RhoSpending
 from partita.testing import EndlessTape, tape_noise
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.secret import Points
@@ -159,17 +160,21 @@ def test_parts_never_add_up_to_more_than_the_whole(weights: list[float], whole: 
 
 @given(
     sizes=st.lists(st.integers(1, 5000), min_size=2, max_size=40),
-    rate=st.sampled_from([1e-9, 0.01, 1.0, 1000.0]),
+    rate=st.sampled_from([1e-9, 0.01, 1.0, 1000.0]).map(Fraction),
+    kind=st.sampled_from([EpsilonSpending, RhoSpending]),
     total=st.integers(1, 2**62),
 )
-def test_shares_are_positive_and_add_up_to_one_at_most(sizes: list[int], rate: float, total: int) -> None:
-    """Whatever the total is."""
-    shares = Shares.of([Axis(size=size) for size in sizes], rate, total)
+def test_shares_are_positive_and_add_up_to_one_at_most(
+    sizes: list[int], rate: Fraction, kind: Any, total: int
+) -> None:
+    """Whatever the total is, of epsilon and of rho."""
+    spending = kind(rate)
+    shares = Shares.of([Axis(size=size) for size in sizes], spending, total)
     spent = sum(shares.views) + 2 * shares.look + shares.choosing + shares.audits + shares.pairs
 
     assert min(shares.views) > 0
     assert shares.pairs > Fraction(1, 10)
-    assert spent + Fraction(1, 100) == 1
+    assert spent + spending.total_share == 1
     assert share(0.3) <= Fraction(3, 10)
 
 

@@ -18,6 +18,7 @@ from partita.errors import InvalidParameter
 from partita.public.boxes.base import BoxTerm
 from partita.public.tables import model
 from partita.public.tables.graph import TableGraphRelease
+from partita.public.tables.spending import EpsilonSpending
 from partita.testing import EndlessTape, RecordingNoise, ZeroNoise, tape_noise
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.secret import Points
@@ -260,17 +261,18 @@ def test_views_that_do_not_fit_in_one_pass_are_counted_one_by_one(monkeypatch: p
 
 def test_the_budget_refuses_more_than_all() -> None:
     """Before anything is drawn, and a part of nothing too."""
-    budget = module._Budget(Fraction(1))
-    budget.scale(Fraction(2, 3))
+    budget = module._Budget(EpsilonSpending(Fraction(1)))
+    budget.cell(Fraction(2, 3))
 
     for part in (Fraction(1, 2), Fraction(0)):
         with pytest.raises(AssertionError):
-            budget.scale(part)
+            budget.cell(part)
 
 
 def test_what_holds_exact_counts_does_not_show_them() -> None:
     """Not in its representation."""
-    rows = module._Rows(_points(MIXED, 77), (), tape_noise(EndlessTape(0)), module._Budget(Fraction(1)))
+    budget = module._Budget(EpsilonSpending(Fraction(1)))
+    rows = module._Rows(_points(MIXED, 77), (), tape_noise(EndlessTape(0)), budget)
     rows._exact[0, 1] = np.array([[918273]])
 
     assert "918273" not in repr(rows)

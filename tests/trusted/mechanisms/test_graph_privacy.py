@@ -25,6 +25,7 @@ from partita.public.tables.audits import AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
 from partita.public.tables.model import all_pairs
 from partita.public.tables.plan import find_grid
+from partita.public.tables.spending import EpsilonSpending
 from partita.testing import ReplayBroken, ZeroNoise, replay, replay_publish
 from partita.testing.laws import RationalNoise, law, privacy_loss
 from partita.trusted.mechanisms import base
@@ -72,7 +73,10 @@ def _rows_of(table: Any, noise: Any = None, rate: Fraction = Fraction(1)) -> Any
     places = np.argwhere(table)
     points = Points.from_rows(places, axes=axes, counts=table[table > 0])
     rows = module._Rows(
-        points, tuple(AxisBins.identity(size) for size in table.shape), noise, module._Budget(rate)
+        points,
+        tuple(AxisBins.identity(size) for size in table.shape),
+        noise,
+        module._Budget(EpsilonSpending(rate)),
     )
     rows.count([(0, 1)])
     return rows
@@ -391,24 +395,25 @@ def _pairs_chosen_without_noise(patch: pytest.MonkeyPatch) -> None:
 
 def _number_of_pairs_by_true_misfits(patch: pytest.MonkeyPatch) -> None:
     true: list[int] = [0]
-    sum_up, carried = module._Rows.sum_up, module.count_carried
+    sum_up, carried = module._Rows.sum_up, EpsilonSpending.carried
 
     def telling(rows: Any, misfits: Any, part: Fraction) -> Any:
         true[0] = sum(misfits)
         return sum_up(rows, misfits, part)
 
     patch.setattr(module._Rows, "sum_up", telling)
-    patch.setattr(module, "count_carried", lambda misfit, *given: carried(misfit, *given) + true[0] % 2)
+    patch.setattr(EpsilonSpending, "carried", lambda *given: carried(*given) + true[0] % 2)
 
 
 def _half_of_the_scale(patch: pytest.MonkeyPatch) -> None:
-    right = module._Budget.scale
-    patch.setattr(module._Budget, "scale", lambda budget, *given: right(budget, *given) / 2)
+    for name in ("cell", "sum"):
+        right = getattr(EpsilonSpending, name)
+        patch.setattr(EpsilonSpending, name, lambda *given, right=right: right(*given) / 2)
 
 
 def _parts_that_nobody_counts(patch: pytest.MonkeyPatch) -> None:
     right = module._Rows.measure
-    patch.setattr(module._Budget, "scale", lambda budget, part, times=1: times / (part * budget.rate))
+    patch.setattr(module._Budget, "pay", lambda budget, part: None)
     patch.setattr(module._Rows, "measure", lambda rows, fit, sets, part: right(rows, fit, sets, 2 * part))
 
 

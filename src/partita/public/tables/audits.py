@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from statistics import NormalDist
 from typing import Final, NamedTuple, final
 
 import numpy as np
@@ -22,11 +23,13 @@ import numpy as np
 from partita.arrays import Floats, Ints
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
+from partita.public.bounds import Gaussian, NoiseLaw, noise_spread
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables.fit import TableFit
 from partita.public.tables.model import Columns, all_pairs, join_bins, round_rows
-from partita.public.tables.plan import TOTAL_SHARE, cut_pieces, join_like, join_neighbours
+from partita.public.tables.plan import cut_pieces, join_like, join_neighbours
 from partita.public.tables.sides import ColumnReader
+from partita.public.tables.spending import row_cost, total_noise
 
 MEASURED, STRONG, WEAK, TRIPLES, TAIL = "measured", "strong", "weak", "triples", "tail"
 PAIRS = "pairs"
@@ -62,6 +65,7 @@ _WIDTH: Final = 2.1 / 1.96
 _NOISE_ROOM: Final = 0.5, 0.8  # times the noise of unbiased tables: fits erred .53 to .77 (Adult, surveys)
 UNCLEAR: Final = 2.0
 """Standard errors: a side with fewer rows cannot be told from none."""
+_NORMAL: Final = NormalDist()
 _FIXED: Final = 2**20  # logarithms and sums are stored in units of one over this
 
 # The tail: normal misses exceed twice their mean by .058 of it, and +-2.45 means then hold 95%.
@@ -119,8 +123,8 @@ class AuditPlan:
 
     @property
     def _evidence(self) -> float:
-        """Rows times epsilon: the noise of the total tells epsilon."""
-        return self.fit.rows / float(TOTAL_SHARE * self.fit.scale)
+        """Rows times epsilon, or what is like it: the noise of the total tells how much is spent."""
+        return self.fit.rows / total_noise(self.fit.scale)
 
     @cached_property
     def jobs(self) -> list[tuple[str, int, list[AuditTable]]]:
@@ -326,13 +330,13 @@ class Audit:
     groups: int
     number: int
     noisy: int
-    scale: Fraction
+    scale: NoiseLaw
     unit: int
     log_share: int
     noise: int = 0
 
     @staticmethod
-    def of(kind: str, groups: int, tables: Sequence[AuditTable], noisy: int, scale: Fraction) -> Audit:
+    def of(kind: str, groups: int, tables: Sequence[AuditTable], noisy: int, scale: NoiseLaw) -> Audit:
         """The audit of some tables."""
         unit = sum(float(table.unit.sum()) for table in tables)
         logs = [
@@ -345,14 +349,14 @@ class Audit:
         return Audit(kind, groups, len(tables), noisy, scale, *fixed, round(known * _FIXED))
 
     @staticmethod
-    def tail(unit: float, number: int, noisy: int, scale: Fraction) -> Audit:
+    def tail(unit: float, number: int, noisy: int, scale: NoiseLaw) -> Audit:
         """The audit of what exceeds twice the mean miss, as a part of `unit`, the sum of all mean misses."""
         return Audit(TAIL, FINE, number, noisy, scale, round(unit * _FIXED), 0)
 
     @property
     def spent(self) -> Fraction:
         """What one row costs."""
-        return self.number / self.scale
+        return row_cost(self.scale, self.number)
 
     @property
     def mean(self) -> float:
@@ -360,7 +364,7 @@ class Audit:
 
         It is near what the noise of tables explains where these have no bias.
         """
-        found = expect_sum(float(self.noisy), float(self.scale))
+        found = expect_sum(float(self.noisy), self.scale)
         if self.noise:
             least, most = (room * self.noise / _FIXED for room in _NOISE_ROOM)
             found = min(max(found, least), most)
@@ -371,12 +375,20 @@ class Audit:
         return [round_rows(2 * self.mean * table.unit) for table in tables]
 
 
-def expect_sum(noisy: float, scale: float) -> float:
-    """The mean of a sum that is not negative, given it with Laplace noise, if all sums were as likely before.
+def expect_sum(noisy: float, law: NoiseLaw) -> float:
+    """The mean of a sum that is not negative, given it with its noise, if all sums were as likely before.
 
-    >>> expect_sum(-50.0, 10.0), expect_sum(0.0, 10.0), round(expect_sum(100.0, 10.0), 3)
+    >>> ten = Fraction(10)
+    >>> expect_sum(-50.0, ten), expect_sum(0.0, ten), round(expect_sum(100.0, ten), 3)
     (10.0, 10.0, 100.002)
+    >>> round(expect_sum(0.0, Gaussian(Fraction(100))), 3), expect_sum(100.0, Gaussian(Fraction(100)))
+    (7.979, 100.0)
     """
+    if isinstance(law, Gaussian):
+        deviation = math.sqrt(law.variance)
+        height = max(noisy, 0.0) / deviation
+        return max(noisy, 0.0) + deviation * _NORMAL.pdf(height) / _NORMAL.cdf(height)
+    scale = float(law)
     if noisy <= 0:
         return scale
     below = math.exp(-noisy / scale)
@@ -427,7 +439,7 @@ class ErrorModel:
         heavy = _USUAL_TAIL
         for tail in self._by_kind.get(TAIL, ()):
             unit = max(tail.unit / _FIXED, 1.0)
-            weight = 1 / (1 + (float(tail.scale) / unit / _TAIL_DOUBT) ** 2)
+            weight = 1 / (1 + (noise_spread(tail.scale) / unit / _TAIL_DOUBT) ** 2)
             heavy = weight * tail.noisy / unit + (1 - weight) * _USUAL_TAIL
         width = _NORMAL_WIDTH + _TAIL_SLOPE * (heavy - _NORMAL_TAIL)
         return min(_WIDEST, max(_NORMAL_WIDTH, width)) / _NORMAL_WIDTH

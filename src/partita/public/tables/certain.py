@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from partita.arrays import Bools, Floats
-from partita.public.bounds import Combination
+from partita.public.bounds import cells_reach
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables.fit import MeasuredTable, TableFit
 from partita.public.tables.sides import Runs
@@ -30,18 +30,20 @@ def bound_box(
     for rank, table in enumerate(near, 1):
         part = beta / (2 * rank * (rank + 1))
         met = _sum_cells(fit, table, runs, whole=False)
-        high = min(high, met.value + met.reach(part))
+        high = min(high, met[0] + cells_reach(table.scale, met[1], part))
         if set(runs) <= set(table.columns):
             held = _sum_cells(fit, table, runs, whole=True)
-            low = max(low, held.value - held.reach(part))
+            low = max(low, held[0] - cells_reach(table.scale, held[1], part))
     return low, max(low, high)
 
 
-def _sum_cells(fit: TableFit, table: MeasuredTable, runs: Mapping[int, Runs], *, whole: bool) -> Combination:
-    """The noisy sum of the cells of a table that a box holds wholly, or of all that it meets."""
+def _sum_cells(
+    fit: TableFit, table: MeasuredTable, runs: Mapping[int, Runs], *, whole: bool
+) -> tuple[float, int]:
+    """The noisy sum of the cells of a table that a box holds wholly, or of all that it meets; how many."""
     chosen = list(_choose_groups(fit, table, runs, whole=whole))
     cells = table.noisy[np.ix_(*(np.flatnonzero(each) for each in chosen))].astype(np.float64)
-    return Combination(float(cells.sum()), np.ones(cells.size), np.full(cells.size, float(1 / table.scale)))
+    return float(cells.sum()), cells.size
 
 
 def _choose_groups(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,10 +12,11 @@ from numpy.typing import NDArray
 from partita.domain.axis import MOST_COLUMNS
 from partita.errors import InvalidParameter
 from partita.public.axis.base import Json, Parts, PartsReader
-from partita.public.base import damaged, noise_scale, noisy_integers
+from partita.public.base import damaged, noise_scale, noise_variance_parameter, noisy_integers
+from partita.public.bounds import Gaussian, NoiseLaw
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
-from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.grid import CellGrid, GaussianGridRelease, GridRelease
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.public.tables.audits import (
     CELLS,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from partita.public.tables.graph import TableGraphRelease
 
 _VIEWS: Final[Mapping[str, type[BoxRelease]]] = {
-    each.kind: each for each in (GridRelease, SpendingBoxesRelease)
+    each.kind: each for each in (GridRelease, GaussianGridRelease, SpendingBoxesRelease)
 }
 _FACTS: Final = (
     "views",
@@ -63,6 +63,7 @@ _AUDITED: Final = (MEASURED, STRONG, WEAK, NARROW, PAIRS, TRIPLES, TAIL)
 _MOST_TABLES: Final = 4096
 _MOST_LISTED: Final = 1024  # looks or audits
 _LARGEST: Final = 2**62
+_GAUSSIAN: Final = "gaussian"  # the word before a variance where others have a scale
 
 
 def encode_graph(release: TableGraphRelease) -> Parts:
@@ -79,19 +80,19 @@ def encode_graph(release: TableGraphRelease) -> Parts:
         "views": views,
         "bins": [["edges" if each.lookup is None else "lookup", each.number] for each in fit.bins],
         "tables": [
-            [list(t.columns), str(t.scale), [0 if g is None else int(g.max()) + 1 for g in t.groups]]
+            [list(t.columns), _law_text(t.scale), [0 if g is None else int(g.max()) + 1 for g in t.groups]]
             for t in fit.tables
         ],
         "cliques": [list(clique) for clique in fit.model.tree.cliques],
-        "looks": [[look.number, look.noisy, str(look.scale)] for look in release.looks],
+        "looks": [[look.number, look.noisy, _law_text(look.scale)] for look in release.looks],
         "choosing": str(release.choosing),
         "audits": [
-            [a.kind, a.groups, a.number, a.noisy, str(a.scale), a.unit, a.log_share, a.noise]
+            [a.kind, a.groups, a.number, a.noisy, _law_text(a.scale), a.unit, a.log_share, a.noise]
             for a in release.audits
         ],
         "strong": [list(pair) for pair in sorted(release.strong)],
         "total": fit.total,
-        "scale": str(fit.scale),
+        "scale": _law_text(fit.scale),
     }
     groups = [g for t in fit.tables for g in t.groups if g is not None]
     series["bins"] = _join([_bin_row(each) for each in fit.bins], np.uint64)
@@ -122,7 +123,8 @@ def read_graph(parts: Parts) -> dict[str, Any]:
         facts=_FACTS, series=_SERIES
     )
     views = _read_views(parts)
-    total, scale = reader.integer("total", low=-_LARGEST, high=_LARGEST), reader.scale("scale")
+    total = reader.integer("total", low=-_LARGEST, high=_LARGEST)
+    scale = _read_law(parts.facts.get("scale"), "scale")
     bins = _read_bins(reader, views)
     tables = _read_tables(reader, bins)
     fit = TableFit(
@@ -136,13 +138,23 @@ def read_graph(parts: Parts) -> dict[str, Any]:
     choosing = reader.rational("choosing")
     if choosing < 0:
         raise damaged("choosing", "must not be negative")
+    looks, audits = tuple(_read_looks(reader)), tuple(_read_audits(reader))
+    _check_laws(fit, [each.scale for each in (*looks, *audits)])
     return {
         "fit": fit,
-        "looks": tuple(_read_looks(reader)),
+        "looks": looks,
         "choosing": choosing,
-        "audits": tuple(_read_audits(reader)),
+        "audits": audits,
         "strong": frozenset(_read_pairs(reader, len(views))),
     }
+
+
+def _check_laws(fit: TableFit, sums: Sequence[NoiseLaw]) -> None:
+    """Refuse a release of which some noise is Gaussian and some is not, but for that of trees."""
+    views = [view.law for view in fit.views if isinstance(view, CellGrid)]
+    laws = [fit.scale, *views, *(table.scale for table in fit.tables), *sums]
+    if len({isinstance(law, Gaussian) for law in laws}) > 1:
+        raise damaged("scale", "must be of one law in the whole release")
 
 
 def _listed(reader: PartsReader, name: str, most: int) -> list[Any]:
@@ -228,7 +240,7 @@ def _read_tables(reader: PartsReader, bins: Sequence[AxisBins]) -> tuple[Measure
             raise damaged("noisy", "must be the counts of all tables")
         found.append(
             MeasuredTable(
-                checked, tuple(maps), noisy[cell : cell + cells].reshape(shape), _scale(scale, "tables")
+                checked, tuple(maps), noisy[cell : cell + cells].reshape(shape), _read_law(scale, "tables")
             )
         )
         cell += cells
@@ -271,7 +283,7 @@ def _read_looks(reader: PartsReader) -> Iterator[Any]:
     for given in _listed(reader, "looks", _MOST_LISTED):
         match given:
             case [int(number), int(noisy), str(scale)] if number > 0:
-                yield MisfitLook(number, noisy, _scale(scale, "looks"))
+                yield MisfitLook(number, noisy, _read_law(scale, "looks"))
             case _:
                 raise damaged("looks", "must have a number of pairs, a noisy sum and a scale")
 
@@ -282,7 +294,7 @@ def _read_audits(reader: PartsReader) -> Iterator[Audit]:
             case [str(kind), int(groups), int(number), int(noisy), str(scale), *units] if (
                 kind in _AUDITED and groups in (COARSE, FINE, CELLS) and number > 0 and _are_units(units)
             ):
-                yield Audit(kind, groups, number, noisy, _scale(scale, "audits"), *units)
+                yield Audit(kind, groups, number, noisy, _read_law(scale, "audits"), *units)
             case _:
                 raise damaged("audits", "must have a kind, groups, tables, a noisy sum, its scale and units")
 
@@ -312,5 +324,17 @@ def _check_columns(given: object, columns: int, name: str, *, least: int = 2) ->
     return tuple(given)
 
 
-def _scale(text: str, name: str) -> Fraction:
-    return noise_scale(PartsReader(Parts({name: text}, {})).rational(name), name)
+def _law_text(law: NoiseLaw) -> str:
+    """A law as files have it: a scale, or "gaussian" and a variance."""
+    return f"{_GAUSSIAN} {law.variance}" if isinstance(law, Gaussian) else str(law)
+
+
+def _read_law(text: Json, name: str) -> NoiseLaw:
+    """The law that `_law_text` wrote."""
+    word, _, number = text.partition(" ") if isinstance(text, str) else ("", "", "")
+    if word != _GAUSSIAN:
+        return noise_scale(PartsReader(Parts({name: text}, {})).rational(name), name)
+    law = Gaussian(noise_variance_parameter(PartsReader(Parts({name: number}, {})).rational(name), name))
+    if _law_text(law) != text:
+        raise damaged(name, "must have its variance in lowest terms")
+    return law

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -19,7 +18,7 @@ from partita.arrays import Floats, Ints
 from partita.domain.axis import Axis
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
-from partita.public.bounds import laplace_variance
+from partita.public.bounds import NoiseLaw, noise_variance
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
 from partita.public.tables.model import (
@@ -51,13 +50,13 @@ class MeasuredTable:
     columns: Columns
     groups: tuple[Ints | None, ...]
     noisy: NDArray[Any]
-    scale: Fraction
+    scale: NoiseLaw
 
     @cached_property
     def floats(self) -> NoisyTable:
         """The counts as floats, with their variance."""
         return NoisyTable(
-            self.columns, self.groups, self.noisy.astype(np.float64), laplace_variance(self.scale)
+            self.columns, self.groups, self.noisy.astype(np.float64), noise_variance(self.scale)
         )
 
 
@@ -70,7 +69,7 @@ class TableFit:
     """
 
     total: int
-    scale: Fraction
+    scale: NoiseLaw
     views: tuple[BoxRelease, ...]
     bins: tuple[AxisBins, ...]
     tables: tuple[MeasuredTable, ...]
@@ -81,7 +80,7 @@ class TableFit:
     def start(
         views: Sequence[BoxRelease],
         total: int,
-        scale: Fraction,
+        scale: NoiseLaw,
         pair_epsilon: float,
         rate: float,
         *,
@@ -226,16 +225,16 @@ def _even(values: Floats, variances: Floats) -> tuple[Floats, float]:
 
 
 def estimate_rows(
-    views: Sequence[BoxRelease], total: int, scale: Fraction, tables: Sequence[MeasuredTable]
+    views: Sequence[BoxRelease], total: int, scale: NoiseLaw, tables: Sequence[MeasuredTable]
 ) -> tuple[float, float]:
     """The number of rows, at least one, and its standard error.
 
     The total and the sums of all views and tables, by inverse variance.
     """
     answers = [view.answer(view.everything) for view in views]
-    sums = [(float(total), laplace_variance(scale))]
+    sums = [(float(total), noise_variance(scale))]
     sums += [(answer.value, max(answer.error, 1e-6) ** 2) for answer in answers]
-    sums += [(float(t.noisy.sum()), t.noisy.size * laplace_variance(t.scale)) for t in tables]
+    sums += [(float(t.noisy.sum()), t.noisy.size * noise_variance(t.scale)) for t in tables]
     precision = sum(1 / variance for _, variance in sums)
     mean = sum(value / variance for value, variance in sums) / precision
     return max(1.0, mean), precision**-0.5

@@ -21,7 +21,9 @@ from partita.numbers import check_probability, freeze, integer
 from partita.public.axis.base import NoisySum, Parts
 from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint
+from partita.public.bounds import Gaussian, NoiseLaw
 from partita.public.boxes.base import BoxRelease, BoxTerm, Region, check_boxes, check_terms
+from partita.public.boxes.grid import CellGrid
 from partita.public.boxes.plan import Corners
 from partita.public.tables.audits import (
     MEASURED,
@@ -46,6 +48,7 @@ from partita.public.tables.sides import (
     join_terms,
     whole_bins,
 )
+from partita.public.tables.spending import RhoSpending, row_cost
 
 _MOST_DENSE: Final = 3  # columns whose whole table is made for many boxes; more are contracted one by one
 _MOST_KEPT: Final = 2048  # tables of the model, and sides of boxes, that stay in memory
@@ -59,7 +62,7 @@ class MisfitLook(NamedTuple):
 
     number: int
     noisy: int
-    scale: Fraction
+    scale: NoiseLaw
 
 
 @final
@@ -98,12 +101,34 @@ class TableGraphRelease(BoxRelease):
 
     @property
     def spent(self) -> Fraction:
-        """What a row costs: the total, views, tables, looks, choices and audits."""
-        tables = sum((1 / table.scale for table in self.fit.tables), Fraction(0))
-        views = sum((view.spent for view in self.fit.views), Fraction(0))
-        looks = sum((look.number / look.scale for look in self.looks), Fraction(0))
-        audits = sum((audit.spent for audit in self.audits), Fraction(0))
-        return 1 / self.fit.scale + views + tables + looks + self.choosing + audits
+        """What a row costs, of epsilon or of rho: the total, views, tables, looks, choices and audits."""
+        cells, sums = self._costs
+        return cells + sums
+
+    @property
+    def _costs(self) -> tuple[Fraction, Fraction]:
+        """What a row costs in cells of tables, and in sums, choices and trees."""
+        cells = [self.fit.scale, *(table.scale for table in self.fit.tables)]
+        cells += [view.law for view in self.fit.views if isinstance(view, CellGrid)]
+        sums = [row_cost(look.scale, look.number) for look in self.looks]
+        sums += [audit.spent for audit in self.audits]
+        trees = [view.spent for view in self.fit.views if not isinstance(view, CellGrid)]
+        if self.is_gaussian:
+            trees = [epsilon**2 / 2 for epsilon in trees]
+        return sum(map(row_cost, cells), Fraction(0)), sum([*sums, *trees], self.choosing)
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether what it costs is rho: all noise but that of trees is Gaussian."""
+        return isinstance(self.fit.scale, Gaussian)
+
+    def keep(self, promise: Guarantee) -> bool:
+        """Whether the noise is what a guarantee asks for: by as much as neighbours change tables and sums."""
+        if not self.is_gaussian:
+            return super().keep(promise)
+        cells, sums = self._costs
+        spending = RhoSpending(promise.rho, promise.neighbors, promise.contributions)
+        return promise.rho >= spending.square * cells + spending.rows**2 * sums
 
     @property
     def story(self) -> str:

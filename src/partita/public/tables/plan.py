@@ -21,29 +21,39 @@ from partita.arrays import Bools, Floats, Ints, UInts
 from partita.domain.axis import Axis
 from partita.public.axis.curve import Curve
 from partita.public.base import checkpoint
-from partita.public.bounds import half_width, laplace_variance
+from partita.public.bounds import (
+    Gaussian,
+    half_width,
+    noise_spread,
+    noise_variance,
+)
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
-from partita.public.boxes.grid import MOST_CELLS, GridRelease
+from partita.public.boxes.grid import MOST_CELLS, CellGrid
 from partita.public.boxes.plan import tree_error
 from partita.public.tables.model import Columns, NoisyTable, all_pairs
+from partita.public.tables.spending import RhoSpending, Spending
 
 NORMAL_95: Final = 1.96  # standard errors on each side of a 95% interval
 
 _UNITS: Final = 2**20  # shares of epsilon are multiples of one over this, rounded down
 
-TOTAL_SHARE: Final = Fraction(1, 100)
 _LOOKS, _CHOOSING, _AUDITS = 0.02, 0.08, 0.04
-_VIEWS_AT, _VIEWS_RHO, _FEWEST_VIEWS, _MOST_VIEWS = 0.33, 73.0, 0.2, 0.7
-"""Views have .33 (73 / rho)^(1/3) of epsilon, from .2 to .7; rho is rows times epsilon for each cell."""
+_VIEWS_AT, _VIEWS_DENSITY, _FEWEST_VIEWS, _MOST_VIEWS = 0.33, 73.0, 0.2, 0.7
+"""Views have .33 (73 / density)^(1/3) of epsilon, from .2 to .7: rows times epsilon for each cell."""
+
+_RHO_LOOKS, _RHO_CHOOSING, _RHO_AUDITS = 0.004, 0.03, 0.03
+_RHO_VIEWS_AT, _FEWEST_RHO_VIEWS, _MOST_RHO_VIEWS = 0.4, 0.15, 0.7
+"""Of rho: noise falls as the root of a part, so that small parts tell sums of misfits and choices. Views have
+.4 (73 / density)^(1/3). At epsilon .1 pairs of Adult erred .086 with .6, and .091, .094 and .098 with .45, .3
+and .2 (three releases each). At 1 and 10 anything from .1 to .4 was as good to a fortieth."""
+_RHO_COVERED_VIEWS: Final = 0.1
 
 _COVERED_VIEWS: Final = 0.1
 """Of epsilon for views if wider views cover all pairs: those tell single columns, too."""
 
 _WEIGHED_CELLS: Final = 4096  # no view weighs more than one of so many cells
 _TREE_CELLS: Final = 128.0  # no tree of more cells weighs less; 64 made columns of a hundred values 15% worse
-TREE_SHARE: Final = 0.45  # of the epsilon of pairs, for the spanning tree if more pairs follow
-
 SMALL: Final = 8  # columns of so many cells are not joined, and are covered by views of several columns
 _FEWEST_COVERED: Final = 6  # columns: fewer have few pairs
 _MOSTLY: Final = 0.7  # of all pairs must be among small columns for a cover
@@ -67,7 +77,6 @@ _LIKELY_ROUNDS: Final = 3  # of the law of labels: thirty rounds were no better
 _LIKELY_STEPS: Final = 128  # counts that labels may have in it
 _CLEAR: Final = 4.5  # standard errors: a special cell with less counts as empty in the model; most are empty
 _MOST_GRID: Final = 2.0**15  # cells of a measured table: joined columns may have twice as many groups
-_PAIR_CELLS: Final = 1000  # no pair weighs more than one of so many cells
 _MOST_LATER: Final = 3  # times the number of columns: pairs beyond the spanning tree
 
 
@@ -92,7 +101,7 @@ def split(whole: Fraction, weights: Sequence[float]) -> list[Fraction]:
 @final
 @dataclass(frozen=True)
 class Shares:
-    """The parts of epsilon: one for each view, and one for each later step; they add up to at most one.
+    """The parts of epsilon, or of rho: one for each view, and one for each later step, together at most one.
 
     `cover` says that wider views cover all pairs of small columns. `pairs` is for them and for chosen pairs.
     """
@@ -103,21 +112,47 @@ class Shares:
     audits: Fraction
     pairs: Fraction
     cover: bool
+    unit: str = "epsilon"
+
+    @property
+    def total(self) -> Fraction:
+        """The part for the number of rows: what is left."""
+        return 1 - sum(self.views) - 2 * self.look - self.choosing - self.audits - self.pairs
 
     @staticmethod
-    def of(axes: Sequence[Axis], rate: float, total: int) -> Shares:
-        """The parts for about `total` rows; `rate` is epsilon for each row by which neighbours differ."""
+    def of(axes: Sequence[Axis], spending: Spending, total: int) -> Shares:
+        """The parts for about `total` rows."""
+        if isinstance(spending, RhoSpending):
+            return Shares._of_rho(axes, spending, total)
+        rate = spending.rate
         cells = [_weigh(axis, rate * _VIEWS_AT / len(axes), max(1, total)) for axis in axes]
         rows = max(1.0, total * rate)
-        cover = _is_covered(axes, rows)
-        rho = rows / sum(cells)
-        wanted = min(_MOST_VIEWS, max(_FEWEST_VIEWS, _VIEWS_AT * (_VIEWS_RHO / rho) ** (1 / 3)))
+        cover = _is_covered(axes, spending, max(1, total))
+        density = rows / sum(cells)
+        wanted = min(_MOST_VIEWS, max(_FEWEST_VIEWS, _VIEWS_AT * (_VIEWS_DENSITY / density) ** (1 / 3)))
         whole = cover and all(axis.size <= SMALL for axis in axes)
         choosing = share(0.0 if whole else _CHOOSING)
         look, audits = share(0.0 if whole else _LOOKS / 2), share(_AUDITS)
         views = split(share(_COVERED_VIEWS if cover else wanted), [math.sqrt(each) for each in cells])
-        rest = 1 - TOTAL_SHARE - sum(views) - 2 * look - choosing - audits
+        rest = 1 - spending.total_share - sum(views) - 2 * look - choosing - audits
         return Shares(tuple(views), look, choosing, audits, rest, cover)
+
+    @staticmethod
+    def _of_rho(axes: Sequence[Axis], spending: RhoSpending, total: int) -> Shares:
+        """The parts of rho."""
+        cover = _is_covered(axes, spending, max(1, total))
+        whole = cover and all(axis.size <= SMALL for axis in axes)
+        told = spending.told(_RHO_VIEWS_AT / len(axes))
+        cells = [_weigh_under_rho(axis, told, max(1, total)) for axis in axes]
+        density = max(1, total) * spending.rate / sum(cells)
+        wanted = _RHO_VIEWS_AT * (_VIEWS_DENSITY / density) ** (1 / 3)
+        part = min(_MOST_RHO_VIEWS, max(_FEWEST_RHO_VIEWS, wanted))
+        choosing = share(0.0 if whole else _RHO_CHOOSING)
+        look, audits = share(0.0 if whole else _RHO_LOOKS / 2), share(_RHO_AUDITS)
+        weights = [each ** (2 / 3) for each in cells]
+        views = split(share(_RHO_COVERED_VIEWS if cover else part), weights)
+        rest = 1 - spending.total_share - sum(views) - 2 * look - choosing - audits
+        return Shares(tuple(views), look, choosing, audits, rest, cover, "rho")
 
 
 def _weigh(axis: Axis, rate: float, rows: int) -> float:
@@ -128,50 +163,69 @@ def _weigh(axis: Axis, rate: float, rows: int) -> float:
     return min(cells, max(_TREE_CELLS, 1.5 * (tree_error([axis], Fraction(rate), rows) * rate) ** 2))
 
 
-def _is_covered(axes: Sequence[Axis], rows: float) -> bool:
+def _weigh_under_rho(axis: Axis, told: float, rows: int) -> float:
+    """The same under rho: cells have Gaussian noise, and a tree has a pure part."""
+    cells = float(min(axis.width, _WEIGHED_CELLS))
+    if axis.labels or axis.width <= max(_PLAIN_CELLS, int(rows * told)):
+        return cells
+    error = tree_error([axis], Fraction(told / math.sqrt(2)), rows)
+    return min(cells, max(_TREE_CELLS, 1.5 * (error * told) ** 2))
+
+
+def _is_covered(axes: Sequence[Axis], spending: Spending, rows: int) -> bool:
     """Whether views of several columns tell pairs of small columns better than chosen pairs do."""
     small = [place for place, axis in enumerate(axes) if axis.size <= SMALL]
     among = len(all_pairs(small)) / max(1, len(all_pairs(range(len(axes)))))
     if len(small) < _FEWEST_COVERED or among < _MOSTLY:
         return False
-    cover = find_cover(small, [max(2, axis.size) for axis in axes])
-    rest = 1 - _COVERED_VIEWS - _AUDITS - float(TOTAL_SHARE)
-    return (
-        _COVER_GAIN * cover_error(cover, [max(2, axis.size) for axis in axes]) / (among * rest)
-        <= _COVER_WORTH * rows
-    )
+    sizes = [max(2, axis.size) for axis in axes]
+    if isinstance(spending, RhoSpending):
+        cover = find_cover(small, sizes, gaussian=True)
+        rest = 1 - _RHO_COVERED_VIEWS - _RHO_AUDITS - float(spending.total_share)
+        error = cover_error(cover, sizes, gaussian=True) / spending.told(among * rest)
+        return _COVER_GAIN * error <= _COVER_WORTH * rows
+    cover = find_cover(small, sizes)
+    rest = 1 - _COVERED_VIEWS - _AUDITS - float(spending.total_share)
+    evidence = max(1.0, rows * spending.rate)
+    return _COVER_GAIN * cover_error(cover, sizes) / (among * rest) <= _COVER_WORTH * evidence
 
 
 # Views of several columns that hold every pair of small columns [Qardaji, Yang and Li 2014].
 
 
-def find_cover(columns: Sequence[int], sizes: Sequence[int]) -> list[Columns]:
+def find_cover(columns: Sequence[int], sizes: Sequence[int], *, gaussian: bool = False) -> list[Columns]:
     """Sets of columns with few cells each that hold every pair: the best of a greedy search.
+
+    Of Gaussian noise, more sets have less each.
 
     >>> find_cover([0, 1, 2], [2, 2, 2])
     [(0, 1, 2)]
     """
-    return list(_find_cover(tuple(columns), tuple(sizes)))
+    return list(_find_cover(tuple(columns), tuple(sizes), gaussian))
 
 
 @lru_cache(maxsize=64)
-def _find_cover(columns: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Columns, ...]:
+def _find_cover(columns: tuple[int, ...], sizes: tuple[int, ...], gaussian: bool) -> tuple[Columns, ...]:
     """The cover of `find_cover`, found once: plans ask for the same one again and again."""
     tries = _COVER_TRIES if len(columns) <= _MANY_COVERED else 1
     found = [_cover(columns, sizes, limit, salt) for limit in _COVER_CELLS for salt in range(tries)]
-    best: list[Columns] = min(found, key=lambda cover: cover_error(cover, sizes))
+    best: list[Columns] = min(found, key=lambda cover: cover_error(cover, sizes, gaussian=gaussian))
     return tuple(best)
 
 
-def cover_error(cover: Sequence[Columns], sizes: Sequence[int]) -> float:
-    """The mean error of a pair, as a sum over its cells, if each set has an equal part of one epsilon."""
+def cover_error(cover: Sequence[Columns], sizes: Sequence[int], *, gaussian: bool = False) -> float:
+    """The mean error of a pair, as a sum over its cells, if each set has an equal part of one epsilon.
+
+    Of `gaussian` noise, if a set that had all of rho would be told like one with an epsilon of one.
+    """
     precision: dict[tuple[int, int], float] = {}
     for columns in cover:
         cells = math.prod(sizes[column] for column in columns)
         for pair in combinations(columns, 2):
             precision[pair] = precision.get(pair, 0.0) + sizes[pair[0]] * sizes[pair[1]] / cells
     errors = [sizes[a] * sizes[b] / math.sqrt(weight) for (a, b), weight in precision.items()]
-    return len(cover) * sum(errors) / max(1, len(errors))
+    noise = math.sqrt(len(cover)) if gaussian else len(cover)
+    return noise * sum(errors) / max(1, len(errors))
 
 
 def _cover(columns: Sequence[int], sizes: Sequence[int], limit: int, salt: int) -> list[Columns]:
@@ -216,17 +270,19 @@ def _tie(number: int, salt: int) -> float:
 def estimate_curve(view: BoxRelease, total: float) -> Curve:
     """The rows along a column: never negative, with this total; ordered columns are smoothed by pieces."""
     (axis,) = view.axes
-    if not isinstance(view, GridRelease):
+    if not isinstance(view, CellGrid):
         curve = view.along(0, view.everything)
         return Curve(curve.ends, curve.counts * (total / curve.total) if curve.total > 0 else curve.counts)
     noisy = view.noisy.astype(np.float64)
     special = np.ones(axis.width, np.bool_)
     special[axis.before : axis.before + axis.size] = False
-    there = ~special | (noisy >= _CLEAR * math.sqrt(laplace_variance(view.scale)))
+    there = ~special | (noisy >= _CLEAR * math.sqrt(noise_variance(view.law)))
     if axis.labels and axis.size > SMALL:
-        noisy[there] = expect_labels(noisy[there], float(view.scale))
+        noisy[there] = expect_labels(
+            noisy[there], noise_spread(view.law), normal=isinstance(view.law, Gaussian)
+        )
     elif not axis.labels and _PIECES_FROM <= axis.size <= _PIECES_TO:
-        fits = [_fit_pieces(noisy, price * float(view.scale) ** 2) for price in _PIECE_PRICES]
+        fits = [_fit_pieces(noisy, price * noise_spread(view.law) ** 2) for price in _PIECE_PRICES]
         noisy = np.mean([noisy, *fits], axis=0)
     # Where a bin seems empty its rows are in ordinary cells.
     counts = np.where(special, 0.0, _TRACE * total / axis.size)
@@ -247,7 +303,7 @@ def project_on_total(values: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(below - above[last] / (last + 1), 0.0))
 
 
-def expect_labels(noisy: Floats, scale: float) -> Floats:
+def expect_labels(noisy: Floats, scale: float, *, normal: bool = False) -> Floats:
     """The expected count of each of many labels, given noisy counts, if all of them have one law.
 
     The law is fitted to them [Kiefer and Wolfowitz 1956]. Where noise hides most labels the projection alone
@@ -261,6 +317,7 @@ def expect_labels(noisy: Floats, scale: float) -> Floats:
         counts = np.quantile(counts, np.linspace(0.0, 1.0, _LIKELY_STEPS))
     counts = np.unique(np.concatenate([counts, scale * np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])]))
     far = np.abs(noisy[:, None] - counts) / scale
+    far = far**2 / 4 if normal else far
     likely = np.exp(far.min(axis=1, keepdims=True) - far)
     law = np.full(counts.size, 1 / counts.size)
     for _ in range(_LIKELY_ROUNDS):
@@ -296,7 +353,7 @@ def find_bins(
     (axis,) = view.axes
     most = most_bins or (_MANY_BINS if rows >= _RICH else _BINS)
     least = GRAIN / share_of_pair / 4
-    if axis.size <= SMALL and isinstance(view, GridRelease):
+    if axis.size <= SMALL and isinstance(view, CellGrid):
         return _small_bins(view)
     if axis.labels:
         return AxisBins.from_lookup(join_like(curve.counts, least, most))
@@ -304,11 +361,11 @@ def find_bins(
     return AxisBins.from_edges(ends[_last_of_each(join_neighbours(counts, least, most))])
 
 
-def _small_bins(view: GridRelease) -> AxisBins:
+def _small_bins(view: CellGrid) -> AxisBins:
     """A bin for each cell of a small column; special cells that are not clearly there join another."""
     (axis,) = view.axes
     ordinary = np.arange(axis.width) - axis.before
-    clear = view.noisy >= _CLEAR * math.sqrt(laplace_variance(view.scale))
+    clear = view.noisy >= _CLEAR * math.sqrt(noise_variance(view.law))
     kept = np.flatnonzero(((ordinary >= 0) & (ordinary < axis.size)) | clear)
     return AxisBins.from_edges(np.append(kept[1:] - 1, axis.width - 1))
 
@@ -397,15 +454,9 @@ def _grid_sizes(sizes: Sequence[int], cells: float) -> list[float]:
     return wanted
 
 
-def pair_weights(masses: Sequence[Floats], sets: Sequence[Columns]) -> list[float]:
-    """How epsilon is divided among tables: by the root of their cells."""
-    cells = [math.prod(masses[column].size for column in columns) for columns in sets]
-    return [math.sqrt(min(each, _PAIR_CELLS)) for each in cells]
-
-
-def count_carried(misfit: float, cells: float, epsilon: float) -> int:
-    """How many pairs are worth measuring with this epsilon: their misfit over the noise of one table."""
-    return max(1, round(epsilon * max(0.0, misfit) / max(1.0, cells)))
+def table_weights(spending: Spending, masses: Sequence[Floats], sets: Sequence[Columns]) -> list[float]:
+    """How a part is divided among tables, by their cells."""
+    return [spending.weigh(math.prod(masses[column].size for column in columns)) for columns in sets]
 
 
 def most_later(columns: int) -> int:
@@ -444,10 +495,10 @@ def bin_masses(curve: Curve, bins: AxisBins) -> Floats:
 
 def bin_counts(view: BoxRelease, bins: AxisBins) -> tuple[Floats, Floats]:
     """The noisy count of each bin by the view of its column, and the variance of each."""
-    if isinstance(view, GridRelease):
+    if isinstance(view, CellGrid):
         which = bins.of(np.arange(bins.width, dtype=np.uint64))
         values = np.bincount(which, view.noisy.astype(np.float64), bins.number).astype(np.float64)
-        return values, bins.sizes.astype(np.float64) * laplace_variance(view.scale)
+        return values, bins.sizes.astype(np.float64) * noise_variance(view.law)
     lows, highs = (each[:, None] for each in bins.spans)
     return view.counts(lows, highs), np.maximum(view.errors(lows, highs), 1e-6) ** 2
 
@@ -509,32 +560,33 @@ class TableErrors:
         return self.rows / self.columns[column].cells
 
 
-def predict_errors(axes: Sequence[Axis], rate: float, rows: int) -> TableErrors:
-    """What to expect of about so many rows; `rate` is epsilon for each row by which neighbours differ."""
-    shares = Shares.of(axes, rate, max(1, rows))
-    sets = _planned_cover(axes) if shares.cover else {}
+def predict_errors(axes: Sequence[Axis], spending: Spending, rows: int) -> TableErrors:
+    """What to expect of about so many rows."""
+    shares = Shares.of(axes, spending, max(1, rows))
+    sets = _planned_cover(axes, spending) if shares.cover else {}
     columns = tuple(
-        _predict_column(axis, float(part) * rate, rows, _precision(place, sets, float(shares.pairs) * rate))
+        _predict_column(axis, spending, part, rows, _precision(place, sets, spending, shares.pairs))
         for place, (axis, part) in enumerate(zip(axes, shares.views, strict=True))
     )
-    box = _predict_box(axes, shares, rate, rows, sets)
+    box = _predict_box(axes, shares, spending, rows, sets)
     cell = _predict_cell(axes, box if sets else _PAIR_CELL * box, rows)
     return TableErrors(rows, shares, columns, cell, box)
 
 
-def predict_graph_error(axes: Sequence[Axis], rate: float, rows: int) -> float:
+def predict_graph_error(axes: Sequence[Axis], spending: Spending, rows: int) -> float:
     """About the root-mean-square error of a random box of two columns."""
-    return predict_errors(axes, rate, rows).box
+    return predict_errors(axes, spending, rows).box
 
 
-def find_growth(axes: Sequence[Axis], rate: float, rows: int, column: int) -> float | None:
+def find_growth(axes: Sequence[Axis], spending: Spending, rows: int, column: int) -> float | None:
     """How many times epsilon must grow until single cells of a column can be told; None if too often.
 
-    >>> find_growth([Axis(size=300, labels=True)] * 3, 1.0, 3000, 0)
+    >>> from partita.public.tables.spending import EpsilonSpending
+    >>> find_growth([Axis(size=300, labels=True)] * 3, EpsilonSpending(Fraction(1)), 3000, 0)
     1.5
     """
     for growth in (step * 10.0**power for power in range(_POWERS) for step in _STEPS):
-        if not predict_errors(axes, rate * growth, rows).is_blurred(column):
+        if not predict_errors(axes, spending.grown(growth), rows).is_blurred(column):
             return growth
     return None
 
@@ -545,50 +597,57 @@ def is_counted(axis: Axis, rate: Fraction, rows: int) -> bool:
     return axis.labels or axis.width <= most
 
 
-def _predict_column(axis: Axis, rate: float, rows: int, precision: float) -> ColumnErrors:
-    """The errors of a column whose view has this rate; tables of a cover tell more by this precision."""
-    exact = Fraction(rate)
-    if not is_counted(axis, exact, rows):
-        error = tree_error([axis], exact, rows)
+def _predict_column(
+    axis: Axis, spending: Spending, part: Fraction, rows: int, precision: float
+) -> ColumnErrors:
+    """The errors of a column whose view has this part; tables of a cover tell more by this precision."""
+    rate = spending.told_by_view(part)
+    if not is_counted(axis, rate, rows):
+        pure = spending.tree_rate(part)
+        error = tree_error([axis], pure, rows)
         single = _TREE_SINGLE * error
         return ColumnErrors(axis.size, single, NORMAL_95 * single, error, counted=False)
-    variance = laplace_variance(1 / exact)
-    single = 1 / math.sqrt(1 / variance + precision)
-    alone = float(half_width(np.array(rate), np.array(math.log(_CONFIDENT))))
-    wide = NORMAL_95 * single if precision > 0 else alone
+    noise = spending.cell(part)
+    single = 1 / math.sqrt(1 / noise_variance(noise) + precision)
+    wide = NORMAL_95 * single
+    if precision == 0 and not isinstance(noise, Gaussian):
+        wide = float(half_width(np.array(float(rate)), np.array(math.log(_CONFIDENT))))
     return ColumnErrors(axis.size, single, wide, single * math.sqrt((axis.width + 2) / 3), counted=True)
 
 
-def _planned_cover(axes: Sequence[Axis]) -> dict[Columns, int]:
+def _planned_cover(axes: Sequence[Axis], spending: Spending) -> dict[Columns, int]:
     """The sets of a cover, and the cells of each."""
     sizes = [max(2, axis.size) for axis in axes]
     small = [place for place, axis in enumerate(axes) if axis.size <= SMALL]
-    return {each: math.prod(sizes[c] for c in each) for each in find_cover(small, sizes)}
+    return {
+        each: math.prod(sizes[c] for c in each)
+        for each in find_cover(small, sizes, gaussian=isinstance(spending, RhoSpending))
+    }
 
 
-def _precision(column: int, sets: Mapping[Columns, int], rate: float) -> float:
+def _precision(column: int, sets: Mapping[Columns, int], spending: Spending, part: Fraction) -> float:
     """One over the variance of a cell of a column by the tables of a cover, which add up the other cells."""
-    weights = [math.sqrt(min(cells, _PAIR_CELLS)) for cells in sets.values()]
+    weights = [spending.weigh(cells) for cells in sets.values()]
     found = 0.0
     for (columns, cells), weight in zip(sets.items(), weights, strict=True):
         if column in columns:
-            variance = laplace_variance(Fraction(sum(weights) / (rate * weight)))
+            variance = noise_variance(spending.cell(part * Fraction(weight / sum(weights))))
             found += 1 / (variance * cells ** (1 - 1 / len(columns)))
     return found
 
 
 def _predict_box(
-    axes: Sequence[Axis], shares: Shares, rate: float, rows: int, sets: Mapping[Columns, int]
+    axes: Sequence[Axis], shares: Shares, spending: Spending, rows: int, sets: Mapping[Columns, int]
 ) -> float:
     """The typical error of a random box of two columns: noise, and ends of boxes inside of bins."""
     most = float(rows) / 4 + 1.0
     wide = sum(axis.size > _BINS for axis in axes) / len(axes)
     if sets:
-        scale = len(sets) / (float(shares.pairs) * rate)
+        scale = 1 / spending.told(shares.pairs / len(sets))
         ratios = [cells ** (1 - 2 / len(columns)) for columns, cells in sets.items()]
         noise = _COVERED_BOX * scale * math.sqrt(2 * sum(ratios) / len(ratios))
     else:
-        noise = _BOX_NOISE * math.sqrt(max(1, rows) * len(axes) / rate)
+        noise = _BOX_NOISE * math.sqrt(max(1, rows) * len(axes) / spending.rate)
     return min(most, math.hypot(noise, _BOX_BINS * rows * wide))
 
 

@@ -14,10 +14,10 @@ from partita.answer import Answer, least_sum
 from partita.arrays import Bools, Floats, UInts
 from partita.lazy import cached_property
 from partita.public.axis.curve import Curve
-from partita.public.bounds import laplace_variance, overlay_runs
+from partita.public.bounds import Gaussian, noise_variance, overlay_runs
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.bins import AxisBins
-from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.grid import CellGrid
 from partita.public.boxes.leaf_doubt import LeafDoubt
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease
 from partita.public.tables.fit import TableFit
@@ -117,7 +117,7 @@ class ColumnReader:
         least = least_sum(run[2] for run in runs)
         deviation = float(np.sqrt(self._variance(weights)))
         cells = sum(high - low + 1 for low, high, _ in runs)
-        heavy = _LAPLACE_KURTOSIS / cells if isinstance(self.view, GridRelease) else 0.0
+        heavy = _LAPLACE_KURTOSIS / cells if self._is_laplace_grid else 0.0
         if not self._tells_bins(weights) or view.error <= deviation:
             return Answer(view.value, view.spread, view.bounds, least, "measured", heavy), False
         value = float(weights @ self.combined)
@@ -132,6 +132,10 @@ class ColumnReader:
         lows, highs = (np.array([run[end] for run in runs], np.uint64) for end in (0, 1))
         doubt = self._doubt.variance(lows, highs, np.array([run[2] for run in runs], np.float64))
         return replace(answer, spread=lambda: math.sqrt(answer.error**2 + doubt))
+
+    @property
+    def _is_laplace_grid(self) -> bool:
+        return isinstance(self.view, CellGrid) and not isinstance(self.view.law, Gaussian)
 
     @cached_property
     def _doubt(self) -> LeafDoubt | None:
@@ -170,8 +174,8 @@ class ColumnReader:
         such a sum and keeps its errors.
         """
         whole = np.full(errors.shape, np.inf)
-        if isinstance(self.view, GridRelease):
-            whole[...] = self.view.axes[0].width * laplace_variance(self.view.scale)
+        if isinstance(self.view, CellGrid):
+            whole[...] = self.view.axes[0].width * noise_variance(self.view.law)
         whole = np.where(by_bins, float(self.variances.sum()), whole)
         return np.asarray(errors * np.sqrt(np.maximum(0.0, 1.0 - errors**2 / whole)))
 

@@ -21,8 +21,10 @@ from partita.public.base import figure
 from partita.public.bounds import laplace_variance
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.model import all_pairs
-from partita.public.tables.plan import NORMAL_95, SMALL, TOTAL_SHARE, TableErrors, find_cover, find_growth
+from partita.public.tables.plan import NORMAL_95, SMALL, TableErrors, find_cover, find_growth
+from partita.public.tables.spending import Spending
 
+_WHOLE_PERCENT: Final = Fraction(99, 10_000)  # smaller parts have a digit behind the point
 _ASKED_CELLS: Final = 256  # cells of a column whose errors a receipt reads, evenly spread
 # Measured over guessed errors of boxes: on the tables of `plan._BOX_NOISE`, and on the made-up table of
 # docs/how-to/publish-a-table.md, where each job is found in four regions.
@@ -41,12 +43,14 @@ def describe_plan(
         "tables of several columns": shares.pairs,
         "choosing them": shares.choosing + 2 * shares.look,
         "audits": shares.audits,
-        "the number of rows": TOTAL_SHARE,
+        "the number of rows": shares.total,
     }
-    listed = ", ".join(f"{name} {float(part):.0%}" for name, part in parts.items() if part)
-    yield f"Parts of epsilon: {listed}."
+    listed = ", ".join(
+        f"{name} {float(part):.{0 if part >= _WHOLE_PERCENT else 1}%}" for name, part in parts.items() if part
+    )
+    yield f"Parts of {shares.unit}: {listed}."
     yield (
-        _describe_cover(axes)
+        _describe_cover(axes, gaussian=shares.unit == "rho")
         if shares.cover
         else "Pairs are chosen by noisy scores, as many as rows can tell."
     )
@@ -61,15 +65,23 @@ def describe_plan(
     )
 
 
-def _describe_cover(axes: Sequence[Axis]) -> str:
+def _percent(part: Fraction | int) -> str:
+    return f"{float(part):.{0 if part >= _WHOLE_PERCENT else 1}%}"
+
+
+def _describe_cover(axes: Sequence[Axis], *, gaussian: bool) -> str:
     small = [place for place, axis in enumerate(axes) if axis.size <= SMALL]
-    number = len(find_cover(small, [max(2, axis.size) for axis in axes]))
+    number = len(find_cover(small, [max(2, axis.size) for axis in axes], gaussian=gaussian))
     rest = "" if len(small) == len(axes) else "; pairs with other columns are chosen by noisy scores"
     return f"{number} tables cover all pairs of {len(small)} columns of at most {SMALL} cells{rest}."
 
 
 def warn_of_blur(
-    columns: Sequence[str], axes: Sequence[Axis], rate: Fraction, errors: TableErrors, guarantee: Guarantee
+    columns: Sequence[str],
+    axes: Sequence[Axis],
+    spending: Spending,
+    errors: TableErrors,
+    guarantee: Guarantee,
 ) -> Iterator[str]:
     """A sentence for each column whose single cells say little, and one for cells of two columns.
 
@@ -84,7 +96,7 @@ def warn_of_blur(
     ]
     for place in blurred[:_NAMED]:
         found, axis = errors.columns[place], axes[place]
-        growth = find_growth(axes, float(rate), errors.rows, place)
+        growth = find_growth(axes, spending, errors.rows, place)
         cure = "join cells" if growth is None else f"{_shown(guarantee, growth)} would tell it"
         cell = "label" if axis.labels else "value"
         yield (

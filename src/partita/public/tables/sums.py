@@ -22,7 +22,7 @@ from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.lazy import cached_property
 from partita.public.boxes.base import BoxTerm
-from partita.public.boxes.grid import GridRelease
+from partita.public.boxes.grid import CellGrid
 from partita.public.conditions import Where
 from partita.public.results import AnyView
 from partita.public.sums.base import Covers, End, Ratio, SumAnswer, ValueLine
@@ -285,7 +285,7 @@ class TableEstimate:
     @property
     def _is_grid(self) -> bool:
         """Whether each value has a noisy count of its own."""
-        return isinstance(self.column.reader.view, GridRelease)
+        return isinstance(self.column.reader.view, CellGrid)
 
     @property
     def _octave_variance(self) -> float:

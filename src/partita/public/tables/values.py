@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from partita.answer import Answer
 from partita.arrays import Bools, Floats, UInts
-from partita.public.bounds import laplace_variance
-from partita.public.boxes.grid import GridRelease
+from partita.public.bounds import noise_variance
+from partita.public.boxes.grid import CellGrid
 from partita.public.sums.base import ValueLine
 from partita.public.tables.sides import ColumnReader, Runs
 
@@ -69,8 +69,8 @@ class ValuePieces:
         A tree shrinks what noise hides, and its errors with it, which long tails exceed. So no piece has a
         smaller one than half of the pieces that are clearly there.
         """
-        if isinstance(reader.view, GridRelease):
-            return np.full(self.ends.size, laplace_variance(reader.view.scale))
+        if isinstance(reader.view, CellGrid):
+            return np.full(self.ends.size, noise_variance(reader.view.law))
         errors = reader.view.errors(self.starts[:, None], self.ends[:, None])
         clear = errors[self.rows > errors]
         usual = float(np.median(clear) if clear.size else errors.max())
@@ -87,7 +87,7 @@ class ValuePieces:
 def _find_ends(reader: ColumnReader, cuts: Iterable[int]) -> UInts:
     """The last positions of pieces; a grid has each position for itself."""
     width = reader.bins.width
-    if isinstance(reader.view, GridRelease):
+    if isinstance(reader.view, CellGrid):
         return np.arange(width, dtype=np.uint64)
     there = np.array([cut for cut in cuts if 0 <= cut < width], np.uint64)
     edges = reader.bins.spans[1]
@@ -152,7 +152,7 @@ class BinWeights:
     ) -> BinWeights:
         """Weights of pieces, which have these shares of their bins."""
         number, bins, view = reader.bins.number, pieces.bins, reader.view
-        grid = view if isinstance(view, GridRelease) else None
+        grid = view if isinstance(view, CellGrid) else None
         level = _sum_bins(bins, weights * (share if grid is None else _even(bins, number)), number)
         rest = weights - level[bins]
         beside = 0.0 if grid is None else np.bincount(bins, rest * grid.noisy.astype(np.float64), number)

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, cast, final
 
 import numpy as np
 
 from partita.arrays import Ints
+from partita.concentrated import DEFAULT_DELTA
 from partita.domain.axis import MOST_COLUMNS, Axis
 from partita.errors import InvalidParameter, check
-from partita.numbers import Converted, freeze, frozen, parameter
+from partita.guarantee import Guarantee
+from partita.numbers import Converted, Exact, freeze, frozen, parameter, rational
+from partita.public.bounds import Gaussian, NoiseLaw
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.bins import AxisBins
-from partita.public.boxes.grid import MOST_CELLS, GridRelease
+from partita.public.boxes.grid import MOST_CELLS, GaussianGridRelease, GridRelease
 from partita.public.boxes.plan import Recipe
 from partita.public.tables.audits import CELLS, FINE, TRIPLES, Audit, AuditPlan
 from partita.public.tables.fit import MeasuredTable, TableFit
@@ -26,19 +29,18 @@ from partita.public.tables.model import Columns, all_pairs, find_cliques, join_b
 from partita.public.tables.plan import (
     BINS_TOGETHER,
     SMALL,
-    TOTAL_SHARE,
-    TREE_SHARE,
     Shares,
-    count_carried,
     find_cover,
     is_counted,
     most_later,
-    pair_weights,
     predict_graph_error,
     split,
+    table_weights,
 )
+from partita.public.tables.spending import TREE_SHARE, EpsilonSpending, RhoSpending, Spending
 from partita.trusted.mechanisms.base import PartNoise, check_scale
 from partita.trusted.mechanisms.boxes import BoxMechanism, SpendingBoxes
+from partita.trusted.noise.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import PointCounts
 from partita.trusted.tables import MOST_COUNTED
@@ -49,7 +51,8 @@ _ROUNDS: Final = 2  # of later pairs: the model is fitted again between them
 _LARGEST_TOTAL: Final = 2**62
 _LARGEST_NOISE: Final = 2**26
 """No scale is larger than this over the rate: tables that are measured again have at least 2^-25 of epsilon
-each; a sum of 780 misfits has .01 of it, and one of 399 audited misfits an eighth of .04."""
+each; a sum of 780 misfits has .01 of it, and one of 399 audited misfits an eighth of .04. Under rho sums have
+.002 and a tenth of .03, and no variance is larger than the square of this over twice rho, for one row."""
 
 
 @final
@@ -57,34 +60,57 @@ each; a sum of 780 misfits has .01 of it, and one of 399 audited misfits an eigh
 class TableGraph(BoxMechanism):
     """A table of two to forty columns: any question about any of them, from a model of pairs.
 
-    Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.
+    Guarantee: epsilon-DP, pure, or made with rho= rho-zCDP; ADD_REMOVE or CHANGE_ONE.
     Error:     measured, not proved: benchmarks/README.md; each release audits its own model.
     Proof:     docs/proofs/graph.md (misfits of sensitivity one, choices, audits; shares add up)
 
     Every column has a view. Small columns are covered by views of several columns; otherwise pairs are
     chosen by how far the model is from the rows, measured, and the model is fitted again. `together` has
-    sets of columns that are measured first.
+    sets of columns that are measured first. Under rho all noise but that of long ordered columns is Gaussian.
 
     >>> from partita.domain.axis import Axis
     >>> TableGraph(axes=[Axis(size=2, labels=True)] * 8, epsilon=1).guarantee.epsilon
     Fraction(1, 1)
+    >>> TableGraph(axes=[Axis(size=2, labels=True)] * 8, rho="1/8").guarantee.rho
+    Fraction(1, 8)
     """
+
+    takes_rho: ClassVar[bool] = True
 
     name: ClassVar[str] = "graph"
     fewest_axes: ClassVar[int] = 2
     most_axes: ClassVar[int] = MOST_COLUMNS
 
+    epsilon: Exact = parameter(default=None)
+    rho: Converted[object, Fraction | None] = parameter(default=None)
+    delta: Converted[object, Fraction] = parameter(default=DEFAULT_DELTA)
     together: Converted[Sequence[Sequence[int]], tuple[Columns, ...]] = parameter(default=())
 
     def _convert(self) -> None:
+        if self.rho is not None:
+            given, promise = (
+                cast(object, self.epsilon),
+                Guarantee.concentrated(rho=self.rho, delta=self.delta),
+            )
+            rule, fix = "must be left out beside rho, or be what follows from it", "pass one of the two"
+            follows = given is None or rational(given, "epsilon") >= promise.epsilon
+            check(follows, "epsilon", rule, given=given, fix=fix)
+            freeze(self, rho=promise.rho, epsilon=promise.epsilon, delta=promise.delta)
         super()._convert()
         freeze(self, together=_check_together(self.together, len(self.axes)))
 
     def _check(self) -> None:
-        check_scale(_LARGEST_NOISE / self.rate, self.epsilon)
-        check_scale(1 / self.rate, self.epsilon)
-        for axis, part in zip(self.axes, Shares.of(self.axes, float(self.rate), 1).views, strict=True):
-            if not is_counted(axis, part * self.rate, 0):
+        if isinstance(self.spending, RhoSpending):
+            least = self.spending.cell(Fraction(1)).variance
+            most = self.spending.sum(Fraction(1), _LARGEST_NOISE).variance
+            rule, fix = "must give noise of a variance between 2^-20 and 2^124", "use a value such as 1/8"
+            drawn = least > SMALLEST_VARIANCE and most <= LARGEST_VARIANCE
+            check(drawn, "rho", rule, given=self.rho, fix=fix)
+        else:
+            check_scale(_LARGEST_NOISE / self.rate, self.epsilon)
+            check_scale(1 / self.rate, self.epsilon)
+        for axis, part in zip(self.axes, Shares.of(self.axes, self.spending, 1).views, strict=True):
+            if not is_counted(axis, self.spending.told_by_view(part), 0):
                 self._tree(axis, part / 7)  # views have from .1 to .7 of epsilon: this is less than any
         for axis in self.axes:
             rule, fix = "must have at most 2^22 labels in a category", "join labels, or leave the column out"
@@ -93,6 +119,20 @@ class TableGraph(BoxMechanism):
         pairs = [pair for columns in self.together for pair in all_pairs(columns)]
         rule, fix = "must name combinations that one model can hold", "name fewer columns together"
         check(find_cliques(sizes, pairs) is not None, "together", rule, given=len(self.together), fix=fix)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises, and for whom."""
+        if self.rho is None:
+            return super().guarantee
+        return Guarantee.concentrated(rho=self.rho, delta=self.delta, **self.protected)
+
+    @property
+    def spending(self) -> Spending:
+        """How parts of the budget become noise."""
+        if self.rho is None:
+            return EpsilonSpending(self.rate)
+        return RhoSpending(self.rho, self.neighbors, self.contributions)
 
     @property
     def why(self) -> str:
@@ -104,7 +144,7 @@ class TableGraph(BoxMechanism):
 
     def predicted_error(self, rows: int) -> float:
         """About the root-mean-square error of a random box of two columns if there are that many rows."""
-        return predict_graph_error(self.axes, float(self.rate), rows)
+        return predict_graph_error(self.axes, self.spending, rows)
 
     def predicted_numbers(self, rows: int) -> int:
         """About how many integers the release holds."""
@@ -115,14 +155,16 @@ class TableGraph(BoxMechanism):
         """Views, tables of several columns, and audits of the model that is fitted to them."""
         points = self.fitting(points)
         session = noise.session()
-        budget = _Budget(self.rate)
-        total_scale = budget.scale(TOTAL_SHARE)
-        total = max(-_LARGEST_TOTAL, min(_LARGEST_TOTAL, int(session.add(points.total, total_scale))))
-        shares = Shares.of(self.axes, float(self.rate), max(1, total))
+        spending = self.spending
+        budget = _Budget(spending)
+        total_scale = budget.cell(spending.total_share)
+        noisy = int(add_noise(session, points.total, total_scale))
+        total = max(-_LARGEST_TOTAL, min(_LARGEST_TOTAL, noisy))
+        shares = Shares.of(self.axes, spending, max(1, total))
         views = self._views(points, session, budget, shares, max(1, total))
-        pair = float(shares.pairs * self.rate) * TREE_SHARE / max(1, len(self.axes) - 1)
+        pair = spending.told_by_pair(shares.pairs, len(self.axes))
         most = BINS_TOGETHER if self.together else None
-        fit = TableFit.start(views, total, total_scale, pair, float(self.rate), most_bins=most)
+        fit = TableFit.start(views, total, total_scale, pair, spending.rate, most_bins=most)
         rows = _Rows(points, fit.bins, session, budget)
         fit, looks, choosing = _Selection(rows, shares, self.together).run(fit)
         audits = _audit(rows, fit, shares.audits)
@@ -141,7 +183,7 @@ class TableGraph(BoxMechanism):
         plain = [
             place
             for place, (axis, part) in enumerate(zip(self.axes, shares.views, strict=True))
-            if is_counted(axis, part * self.rate, total)
+            if is_counted(axis, self.spending.told_by_view(part), total)
         ]
         bins = [
             AxisBins.identity(axis.width) if place in plain else AxisBins.from_edges([axis.width - 1])
@@ -150,10 +192,14 @@ class TableGraph(BoxMechanism):
         counts = _count_columns(points, plain, bins)
         views: list[BoxRelease] = []
         for place, (axis, part) in enumerate(zip(self.axes, shares.views, strict=True)):
-            scale = budget.scale(part)
+            scale = budget.cell(part)
             if place in counts:
-                noisy = session.add(counts[place], scale)
-                views.append(GridRelease(axes=(axis,), noisy=noisy, scale=scale))
+                noisy = add_noise(session, counts[place], scale)
+                views.append(
+                    GaussianGridRelease(axes=(axis,), noisy=noisy, variance=scale.variance)
+                    if isinstance(scale, Gaussian)
+                    else GridRelease(axes=(axis,), noisy=noisy, scale=scale)
+                )
             else:
                 tree = self._tree(axis, part)
                 released = tree.release(points.alone(place), noise=PartNoise(session))
@@ -164,7 +210,7 @@ class TableGraph(BoxMechanism):
         """The view of an ordered column of many cells."""
         return SpendingBoxes(
             axes=[axis],
-            epsilon=part * self.epsilon,
+            epsilon=self.spending.tree_rate(part) * self.rows_changed,
             bits=_VIEW_BITS,
             recipe=_VIEW_RECIPE,
             **self.protected,
@@ -200,17 +246,26 @@ def _check_together(together: object, columns: int) -> tuple[Columns, ...]:
 @final
 @dataclass
 class _Budget:
-    """The parts of epsilon that are spent; they never add up to more than one."""
+    """The parts of epsilon, or of rho, that are spent; they never add up to more than one."""
 
-    rate: Fraction
+    spending: Spending
     spent: Fraction = Fraction(0)
 
-    def scale(self, part: Fraction, sensitivity: int = 1) -> Fraction:
-        """The noise scale, for a part of epsilon, of a number that a row changes by at most `sensitivity`."""
+    def pay(self, part: Fraction) -> None:
+        """Count a part, before anything is drawn with it."""
         self.spent += part
         if part <= 0 or self.spent > 1:
-            raise AssertionError("a table release would spend more than its epsilon")
-        return sensitivity / (part * self.rate)
+            raise AssertionError("a table release would spend more than it has")
+
+    def cell(self, part: Fraction) -> NoiseLaw:
+        """Pay for a table: the noise of its cells, of which a row changes one by one."""
+        self.pay(part)
+        return self.spending.cell(part)
+
+    def sum(self, part: Fraction, number: int) -> NoiseLaw:
+        """Pay for a sum of misfits, each of which a row changes by one: its noise."""
+        self.pay(part)
+        return self.spending.sum(part, number)
 
 
 @final
@@ -236,13 +291,13 @@ class _Rows:
     def measure(self, fit: TableFit, sets: Sequence[Columns], part: Fraction) -> list[MeasuredTable]:
         """Noisy tables of these sets, which share a part of epsilon by the root of their cells."""
         self.count(sets)
-        parts = split(part, pair_weights(fit.masses, sets))
+        parts = split(part, table_weights(self.budget.spending, fit.masses, sets))
         tables = []
         for columns, each in zip(sets, parts, strict=True):
-            groups = fit.grid(columns, float(each * self.budget.rate))
-            scale = self.budget.scale(each)
+            groups = fit.grid(columns, self.budget.spending.told(each))
+            scale = self.budget.cell(each)
             exact = join_bins(self._exact[columns], groups)
-            noisy = self.session.add(exact.ravel(), scale).reshape(exact.shape)
+            noisy = add_noise(self.session, exact.ravel(), scale).reshape(exact.shape)
             tables.append(MeasuredTable(columns, groups, noisy, scale))
         return tables
 
@@ -273,13 +328,13 @@ class _Rows:
         return listed[drawn]
 
     def choice_scale(self, part: Fraction) -> Fraction:
-        """The scale of the exponential mechanism for a part of epsilon; it spends nothing."""
-        return 2 / (part * self.budget.rate)
+        """The scale of the exponential mechanism for a part; it spends nothing."""
+        return self.budget.spending.choice_scale(part)
 
-    def sum_up(self, misfits: Sequence[int], part: Fraction) -> tuple[int, Fraction]:
+    def sum_up(self, misfits: Sequence[int], part: Fraction) -> tuple[int, NoiseLaw]:
         """The noisy sum of misfits: one row changes each of them by at most one."""
-        scale = self.budget.scale(part, len(misfits))
-        return int(self.session.add(sum(misfits), scale)), scale
+        scale = self.budget.sum(part, len(misfits))
+        return int(add_noise(self.session, sum(misfits), scale)), scale
 
 
 @final
@@ -308,7 +363,8 @@ class _Selection:
         columns = enumerate(zip(fit.axes, fit.sizes, strict=True))
         small = [place for place, (axis, bins) in columns if min(axis.size, bins) <= SMALL]
         every, among = all_pairs(range(len(fit.sizes))), all_pairs(small)
-        sets = find_cover(small, [max(2, size) for size in fit.sizes])
+        gaussian = isinstance(self._spending, RhoSpending)
+        sets = find_cover(small, [max(2, size) for size in fit.sizes], gaussian=gaussian)
         asked = sum(not any(set(columns) <= set(each) for each in sets) for columns in self.together)
         mine = part * Fraction(len(among), len(every)) * Fraction(len(sets), len(sets) + asked)
         return fit.with_tables(self.rows.measure(fit, sets, mine)), part - mine
@@ -333,7 +389,7 @@ class _Selection:
         number = min(needed, max(1, carried - len(first))) if needed else 0
         picks = self._part_of_choosing(number, more) if number else Fraction(0)
         if number:
-            scores = self.rows.scores(fit, free, float(now / max(1, number + len(first)) * self._rate))
+            scores = self.rows.scores(fit, free, self._spending.told(now / max(1, number + len(first))))
             first = [*first, *self._forest(fit, scores, parts, number, picks)]
         if first:
             fit = fit.with_tables(self.rows.measure(fit, first, now))
@@ -362,7 +418,7 @@ class _Selection:
         left = part
         for start, stop in _round_ends(number):
             free = [pair for pair in free if pair not in fit.pairs]
-            scores = self.rows.scores(fit, free, float(part / max(1, number) * self._rate))
+            scores = self.rows.scores(fit, free, self._spending.told(part / max(1, number)))
             new = self._fitting(fit, scores, stop - start, picks / number)
             if not new:
                 break
@@ -401,15 +457,15 @@ class _Selection:
         return self.rows.choose(scores, part)
 
     def _spend_choice(self, part: Fraction) -> None:
-        self.rows.budget.scale(part)
-        self.choosing += part * self._rate
+        self.rows.budget.pay(part)
+        self.choosing += self._spending.choice_cost(part)
 
     def _part_of_choosing(self, number: int, more: bool) -> Fraction:
         return self.shares.choosing / 2 if more else self.shares.choosing
 
     def _carried(self, fit: TableFit, pairs: Sequence[Columns], part: Fraction) -> int:
         """How many pairs are worth a part of epsilon, by a noisy mean of their misfits."""
-        each = float(part / max(1, len(fit.sizes) - 1) * self._rate)
+        each = self._spending.told(part / max(1, len(fit.sizes) - 1))
         self.rows.count(pairs)
         misfits, cells = [], 0
         for pair in pairs:
@@ -419,11 +475,16 @@ class _Selection:
             cells += guess.size
         noisy, scale = self.rows.sum_up(misfits, self.shares.look)
         self.looks.append(MisfitLook(len(pairs), noisy, scale))
-        return count_carried(noisy / len(pairs), cells / len(pairs), float(part * self._rate))
+        return self._spending.carried(noisy / len(pairs), cells / len(pairs), part)
 
     @property
-    def _rate(self) -> Fraction:
-        return self.rows.budget.rate
+    def _spending(self) -> Spending:
+        return self.rows.budget.spending
+
+
+def add_noise(session: Noise, exact: Any, law: NoiseLaw) -> Any:
+    """Counts with noise of a law."""
+    return session.add_gaussian(exact, law.variance) if isinstance(law, Gaussian) else session.add(exact, law)
 
 
 def share_of_tree(more: bool) -> Fraction:
