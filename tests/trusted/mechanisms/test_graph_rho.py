@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -15,16 +17,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import partita as pt
+from partita.domain import Category, Domain, Integer
 from partita.domain.axis import Axis
 from partita.errors import InvalidParameter, InvalidRelease
 from partita.guarantee import Guarantee
 from partita.public.axis.base import Parts
+from partita.public.base import Provenance
 from partita.public.bounds import Gaussian, noise_variance
 from partita.public.boxes.bins import AxisBins
 from partita.public.boxes.grid import CellGrid, GaussianGridRelease
+from partita.public.release import Release
 from partita.public.tables import audits, model
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.spending import RhoSpending
+from partita.public.views import BoxView
 from partita.testing import EndlessTape, RecordingNoise, ReplayBroken, ZeroNoise, replay, tape_noise
 from partita.testing.laws import RationalNoise, law
 from partita.trusted.mechanisms.graph import TableGraph
@@ -489,7 +496,8 @@ def test_other_laws_are_refused(law: Any, place: str) -> None:
     if place == "scale":
         facts[place] = law
     elif place == "views":
-        facts[place] = [{**facts[place][0], "variance": law}, *facts[place][1:]]
+        variance = "0" if law == "1" else law  # a variance has no word before it where the kind tells the law
+        facts[place] = [{**facts[place][0], "variance": variance}, *facts[place][1:]]
     else:
         at = {"tables": 1, "looks": 2, "audits": 4}[place]
         first = list(facts[place][0])
@@ -509,3 +517,31 @@ def test_views_of_another_law_are_refused() -> None:
 
     with pytest.raises(InvalidRelease, match="one law"):
         TableGraphRelease.from_parts(Parts(facts, parts.series), None)
+
+
+def test_files_of_releases_under_rho_hold_their_promise(tmp_path: Path) -> None:
+    """They are written and read with rho, and refused if they promise less of it than their noise costs."""
+    domains: dict[str, Domain] = {
+        "age": Integer(0, 8),
+        "town": Category(["a", "b"]),
+        "sex": Category(["f", "m"]),
+    }
+    axes = tuple(map(Axis.of, domains.values()))
+    mechanism = TableGraph(axes=axes, rho=RHO)
+    rows = tuple((n % 9, n % 2, n // 2 % 2) for n in range(60))
+    made = mechanism.release(_points(mechanism, rows), noise=tape_noise(EndlessTape(0)))
+    columns, kinds = tuple(domains), tuple(domains.values())
+
+    def release(promise: Guarantee) -> Release:
+        boxes = replace(made, guarantee=promise)
+        view = BoxView(columns=columns, domains=kinds, boxes=boxes, mechanism="graph")
+        provenance = Provenance(version="0.1.0", day="2026-11-20")
+        return Release(views=(view,), guarantee=promise, provenance=provenance)
+
+    kept = release(mechanism.guarantee)
+    kept.save(tmp_path / "kept.parquet")
+    again = pt.load(tmp_path / "kept.parquet")
+    assert again.guarantee == mechanism.guarantee
+    assert again.count(age=3) == kept.count(age=3)
+    with pytest.raises(InvalidRelease, match="noise"):
+        release(Guarantee.concentrated(rho=RHO / 2))
