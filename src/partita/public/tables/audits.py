@@ -240,11 +240,20 @@ class AuditPlan:
         noise = self._noise(columns, groups) if all(group is not None for group in groups) else 0.0
         return AuditTable(columns, groups, round_rows(expected), shares, self.fit.rows * unit, noise)
 
+    @cached_property
+    def _leaves_out(self) -> bool:
+        """Whether noise is Gaussian and no clique of the model holds some table."""
+        held = self.fit.model.holds
+        return isinstance(self.fit.scale, Gaussian) and not all(held(t.columns) for t in self.fit.tables)
+
     def _noise(self, columns: Columns, groups: Sequence[Ints | None]) -> float:
         """The mean absolute noise of a table, summed over its cells, if measured tables tell it without bias.
 
-        Zero if some table joins bins, or does not hold these columns: then the model may be biased.
+        Zero if some table joins bins, or does not hold these columns: then the model may be biased. Gaussian
+        noise is small beside what a model leaves out that cannot hold all tables.
         """
+        if self._leaves_out:
+            return 0.0
         precision = np.zeros([int(group.max()) + 1 for group in groups if group is not None])
         for table in self.fit.tables:
             if any(each is not None for each in table.groups):
