@@ -182,6 +182,7 @@ def box_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
         _box_world("RankBoxes", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True),
         _box_world("TableGraph", square, (0, 1, 2), slow=True),
         _box_world("TableGraph", (_TWO, _LABELS, _TWO), (-1, 0, 1), epsilon=5, slow=True),
+        _box_world("TableGraph", square, (0, 1, 2), slow=True, epsilon=None, rho=Fraction(1, 8)),
     ):
         yield from coupled_cases(world, depth, more)
     grid = _box_world("GridCounts", (_TWO, Axis(size=1)), (1, 2, 3), protected=EVERYBODY[:2])
@@ -211,7 +212,7 @@ def _box_world(
     slow: bool = False,
     **options: Any,
 ) -> World:
-    shown = [name for name in ("plain", "views", "pruned", "cuts") if name in options]
+    shown = [name for name in ("plain", "views", "pruned", "cuts", "rho") if name in options]
     named = "".join(f", {name} {options[name]}" for name in shown)
     about = " x ".join(str(axis.width) for axis in axes) + f" cells{named}"
     make, cells = _maker(name, axes=axes, **options), prod(axis.width for axis in axes)
@@ -316,7 +317,8 @@ def _publish_requests() -> Iterator[_PublishRequest]:
 
 def _budget(kind: Any) -> dict[str, Fraction]:
     """Rho for a mechanism that spends it; all others spend epsilon."""
-    return {"rho": _RHO} if getattr(kind, "takes_rho", False) else {}
+    rho_only = getattr(kind, "takes_rho", False) and not getattr(kind, "takes_epsilon", False)
+    return {"rho": _RHO} if rho_only else {}
 
 
 def _queries(name: str) -> Any:

@@ -50,7 +50,7 @@ def coupled_loss(run: Run, one: object, other: object, *, seed: object) -> Fract
 
 def coupled_cost(mechanism: Any, run: Run, one: object, other: object, *, seed: object) -> Fraction:
     """`coupled_loss`, or what the looks cost of rho where the mechanism spends that; see `promise_of`."""
-    if not getattr(mechanism, "takes_rho", False):
+    if not spends_rho(mechanism):
         return coupled_loss(run, one, other, seed=seed)
     added, chosen = _coupled(coupled_rho, run, one, other, seed)
     return added + chosen**2 / 2
@@ -59,8 +59,14 @@ def coupled_cost(mechanism: Any, run: Run, one: object, other: object, *, seed: 
 def promise_of(mechanism: Any) -> Fraction:
     """The amount that looks may cost: rho where the mechanism spends that, else epsilon."""
     guarantee = mechanism.guarantee
-    amount: Fraction = guarantee.rho if getattr(mechanism, "takes_rho", False) else guarantee.epsilon
+    amount: Fraction = guarantee.rho if spends_rho(mechanism) else guarantee.epsilon
     return amount
+
+
+def spends_rho(mechanism: Any) -> bool:
+    """Whether it spends rho: as its class does, or as it was made where its class takes epsilon as well."""
+    takes_rho = bool(getattr(mechanism, "takes_rho", False))
+    return takes_rho and (not getattr(mechanism, "takes_epsilon", False) or mechanism.rho is not None)
 
 
 def _coupled(
@@ -336,7 +342,7 @@ def coupled_cases(world: World, depth: Depth, more: int = 0) -> Iterator[Case]:
     """A case by coupling for everybody whom the mechanism can protect."""
     for protected in world.protects(depth):
         mechanism = world.make(**protected)
-        way: Way = "coupling in rho" if getattr(mechanism, "takes_rho", False) else "coupling"
+        way: Way = "coupling in rho" if spends_rho(mechanism) else "coupling"
         yield world.case(mechanism, way, depth, more, protected, _couple(mechanism, world.run(mechanism)))
 
 

@@ -446,7 +446,8 @@ def _variances(made: Any, contributions: int = 1) -> list[Fraction]:
 
 
 def _takes_rho(mechanism: type[Any]) -> bool:
-    return bool(getattr(mechanism, "takes_rho", False))
+    """Whether it takes nothing else."""
+    return bool(getattr(mechanism, "takes_rho", False)) and not getattr(mechanism, "takes_epsilon", False)
 
 
 def _check_zero_noise_is_deterministic(mechanism: type[Any]) -> None:

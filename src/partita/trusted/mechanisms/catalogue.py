@@ -165,7 +165,7 @@ def choose(
 def takes_rho(mechanism: object) -> bool:
     """Whether a mechanism, its class or its name spends rho by itself, and cannot spend epsilon alone."""
     named = mechanisms_by_name().get(mechanism) if isinstance(mechanism, str) else mechanism
-    return bool(getattr(named, "takes_rho", False))
+    return bool(getattr(named, "takes_rho", False)) and not getattr(named, "takes_epsilon", False)
 
 
 def mechanisms_by_name() -> dict[str, type[Any]]:
@@ -176,8 +176,9 @@ def mechanisms_by_name() -> dict[str, type[Any]]:
 def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
     """The parameters that a mechanism of this class is made with, `shape` and its budget.
 
-    If rho is spent, a class that says `takes_rho` gets it, and delta. Flat counts get the epsilon whose noise
-    costs no more than that, all others the one whose square is at most 2 rho.
+    If rho is spent, a class that says `takes_rho` gets it, and delta; unless it says `takes_epsilon`, too, it
+    is made with rho only. Flat counts get the epsilon whose noise costs no more than that, all others the one
+    whose square is at most 2 rho.
     """
     given: dict[str, Any] = dict(common)
     rho, delta = given.pop("rho", None), given.pop("delta", None)
@@ -185,6 +186,7 @@ def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
         rule = "must spend epsilon alone where no delta is given"
         fix = "pass rho=, or delta= beside epsilon"
         check(rho is not None, "mechanism", rule, given=getattr(kind, "name", kind.__name__), fix=fix)
+    if rho is not None and getattr(kind, "takes_rho", False):
         del given["epsilon"]
         return {**shape, **given, "rho": rho, "delta": delta}
     if rho is None:

@@ -76,6 +76,7 @@ class TableGraph(BoxMechanism):
     """
 
     takes_rho: ClassVar[bool] = True
+    takes_epsilon: ClassVar[bool] = True
 
     name: ClassVar[str] = "graph"
     fewest_axes: ClassVar[int] = 2
