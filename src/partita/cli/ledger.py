@@ -75,7 +75,7 @@ def _open(options: common.Options) -> common.Outcome:
 
 
 def _balance(options: common.Options) -> common.Outcome:
-    balance = _existing(options.ledger).balance(options.dataset)
+    balance = existing_ledger(options.ledger).balance(options.dataset)
     amounts = {"total": balance.total, "spent": balance.spent, "left": balance.left}
     lines = [(name, str(amount)) for name, amount in amounts.items()]
     lines += [(f"at delta {short(point.delta)}", point.words) for point in balance.curve]
@@ -87,14 +87,14 @@ def _balance(options: common.Options) -> common.Outcome:
 
 
 def _entries(options: common.Options) -> common.Outcome:
-    entries = _existing(options.ledger).entries(options.dataset)
+    entries = existing_ledger(options.ledger).entries(options.dataset)
     heads = ("entry", "day", "charged", "state", "what", "part", "key")
     text = common.table([heads, *map(_entry_line, entries)], left=7) if entries else "no debit yet"
     return common.Outcome(text, [_entry_record(each) for each in entries])
 
 
 def _forecast(options: common.Options) -> common.Outcome:
-    ledger = _existing(options.ledger)
+    ledger = existing_ledger(options.ledger)
     terms = _terms(ledger, options.dataset)
     protected: dict[str, Any] = {
         "neighbors": options.neighbors or terms.neighbors,
@@ -113,12 +113,12 @@ def _forecast(options: common.Options) -> common.Outcome:
 
 
 def _datasets(options: common.Options) -> common.Outcome:
-    datasets = _existing(options.ledger).datasets()
+    datasets = existing_ledger(options.ledger).datasets()
     text = common.table(((name, _format_terms(terms)) for name, terms in datasets.items()), left=2)
     return common.Outcome(text, [_terms_record(name, terms) for name, terms in datasets.items()])
 
 
-def _existing(path: str) -> Ledger:
+def existing_ledger(path: str) -> Ledger:
     """A ledger to look at; one that does not exist is an error and is not created."""
     from partita.ledger.ledger import Ledger
     from partita.ledger.postgres import shown

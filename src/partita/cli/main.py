@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import partita
-from partita.cli import audit, ledger, local, pan, publish, query, serve, site, sql, stream
+from partita.cli import audit, card, ledger, local, pan, publish, query, serve, site, sql, stream
 from partita.cli.common import CommandParser, Outcome, say, show
 from partita.errors import (
     ImplausibleReports,
@@ -24,7 +24,7 @@ from partita.errors import (
 _COMMANDS = (
     *(publish.declare_init, publish.declare_check, publish.declare_plan, publish.declare_publish),
     *(query.declare_query, query.declare_info, query.declare_plot),
-    *(sql.declare_sql, sql.declare_synthesize, sql.declare_export),
+    *(sql.declare_sql, sql.declare_synthesize, sql.declare_export, card.declare),
     *(publish.declare_keys, ledger.declare, publish.declare_mechanisms),
     *(stream.declare, local.declare, pan.declare),
     *(serve.declare, serve.declare_token, site.declare, audit.declare),

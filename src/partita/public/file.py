@@ -5,6 +5,7 @@ The format is described in docs/release-file.md, the reasons are in docs/decisio
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -266,6 +267,38 @@ def load(path: FilePath, *, largest: int = LARGEST) -> Release:
     return decode(read_file(path, largest=largest), largest=largest)
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class FileFacts:
+    """What a file says of itself beside its release: two digests, and whose signature it bears.
+
+    `checksum` is the entry of the file, over its specification and numbers; `sha256` is that of all bytes.
+    `signed_by` is the public key that the signature names. It was `verified`, or nobody has checked it.
+    """
+
+    checksum: str
+    sha256: str
+    signed_by: str | None = None
+    verified: bool = False
+
+
+def inspect(
+    path: FilePath, public_key: FilePath | None = None, *, largest: int = LARGEST
+) -> tuple[Release, FileFacts]:
+    """The release in a file, and facts about the file; with a key the signature must be that of its owner."""
+    data = read_file(path, largest=largest)
+    stored, signature = unpack(data, largest=largest)
+    if public_key is not None:
+        _check_signature(stored, signature, public_key)
+    facts = FileFacts(
+        checksum=text(stored.spec["checksum"]),
+        sha256=hashlib.sha256(data).hexdigest(),
+        signed_by=None if signature is None else text(_read_signature(signature)["public_key"]),
+        verified=public_key is not None,
+    )
+    return stored.release(), facts
+
+
 def encode(release: Release, *, signature: bytes | None = None) -> bytes:
     """The bytes of the file."""
     return pack(Stored.of(release), signature=signature)
@@ -348,20 +381,29 @@ def verify(path: FilePath, public_key: FilePath, *, largest: int = LARGEST) -> R
 
     What is returned is what was verified: the file is read once.
     """
+    stored, signature = unpack(read_file(path, largest=largest), largest=largest)
+    _check_signature(stored, signature, public_key)
+    return stored.release()
+
+
+def _check_signature(stored: Stored, signature: bytes | None, public_key: FilePath) -> None:
+    """Refuse a signature that is not that of the owner of this key, or that belongs to something else."""
     from cryptography.exceptions import InvalidSignature
 
     key = _read_key(public_key, private=False)
-    stored, signature = unpack(read_file(path, largest=largest), largest=largest)
     if signature is None:
         raise _refuse_signature("is missing")
-    given = entries(from_canonical(signature), ("algorithm", "public_key", "signature"))
+    given = _read_signature(signature)
     if given["algorithm"] != _ALGORITHM or given["public_key"] != key.public_bytes_raw().hex():
         raise _refuse_signature("is that of another key")
     try:
         key.verify(bytes.fromhex(text(given["signature"])), _message(stored))
     except (InvalidSignature, ValueError):
         raise _refuse_signature("does not belong to this release") from None
-    return stored.release()
+
+
+def _read_signature(signature: bytes) -> dict[str, Json]:
+    return entries(from_canonical(signature), ("algorithm", "public_key", "signature"))
 
 
 def _message(stored: Stored) -> bytes:

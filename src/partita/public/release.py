@@ -84,6 +84,9 @@ from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
     from partita.public.measurements import NoisyMeasurements
+    from partita.public.card import Card
+    from partita.public.card_sources import AuditEvidence, BudgetHistory
+    from partita.public.file import FileFacts
     from partita.public.relations import DuckConnection
     from partita.public.sql import SqlResult
 
@@ -663,6 +666,24 @@ class Release:
         from partita.public.measured_kinds import measure
 
         return measure(self, columns)
+
+    def card(
+        self,
+        *,
+        file: FileFacts | None = None,
+        budget: BudgetHistory | None = None,
+        audit: AuditEvidence | None = None,
+        **names: str,
+    ) -> Card:
+        """The papers of the release: a dataset card, an entry for a registry, a sheet along NIST SP 800-226.
+
+        `names` are those of `CardNames`: a title, an organization, a contact and others; one that is missing
+        becomes a placeholder. `partita card` adds what the file, a ledger and an audit report say.
+        """
+        from partita.public.card import Card
+        from partita.public.card_sources import CardNames
+
+        return Card(release=self, names=CardNames(**names), file=file, budget=budget, audit=audit)
 
     def plot(
         self,

@@ -374,7 +374,7 @@ _LONGEST_TEXT: Final = 100
 _LARGEST_EXPONENT: Final = 10  # e^10 is 22,000: the figures of larger factors say nothing
 _MUCH: Final = 0.25
 """A bound on all errors above this share of the rows says little about any one box."""
-_HINT: Final = (
+HINT: Final = (
     "That bound holds for all boxes at once and is large beside the number of rows: "
     "`answer.worst(beta)` guarantees much more about a single answer."
 )
@@ -390,18 +390,34 @@ def report(
     error: float | None,
 ) -> str:
     """The report, a line for each matter; `error` bounds all counts except with probability `beta`."""
-    views = [view for view in published if isinstance(view, AnyView)]
     lines = [
         _origin(published, provenance),
         f"Guarantee: {promise_words(guarantee)}{declared_words(published)}",
         _cost(guarantee, provenance),
-        *map(_describe_view, published),
-        *([] if error is None else [_accuracy(views, beta, error)]),
-        *_numbers_accuracy(published, beta),
-        *_rules(views, guarantee, provenance),
-        *_numbers_rules(published),
+        *map(view_words, published),
+        *error_words(published, beta, error),
+        *rule_words(published, guarantee, provenance),
     ]
     return "\n".join(lines)
+
+
+def error_words(published: Sequence[Published], beta: float, error: float | None) -> Iterator[str]:
+    """How far answers may be from the truth, a line for each kind; `error` bounds all counts."""
+    if error is not None:
+        yield _accuracy(_counted(published), beta, error)
+    yield from _numbers_accuracy(published, beta)
+
+
+def rule_words(
+    published: Sequence[Published], guarantee: Guarantee | None, provenance: Provenance
+) -> Iterator[str]:
+    """By which rules rows were counted, a line for each."""
+    yield from _rules(_counted(published), guarantee, provenance)
+    yield from _numbers_rules(published)
+
+
+def _counted(published: Sequence[Published]) -> list[AnyView]:
+    return [view for view in published if isinstance(view, AnyView)]
 
 
 def _special_cells(column: str, counts: Mapping[str, Answer]) -> str:
@@ -494,15 +510,14 @@ def _origin(published: Sequence[Published], provenance: Provenance) -> str:
     column, value = provenance.part or ("", "")
     part = f" Only rows where {column} is {value!r} are counted." if provenance.part else ""
     return (
-        f"A release{dataset} with {' and '.join(_contents(published))}, "
+        f"A release{dataset} with {' and '.join(contents(published))}, "
         f"made on {provenance.day} with Partita {provenance.version}.{part}"
     )
 
 
-def _contents(published: Sequence[Published]) -> Iterator[str]:
+def contents(published: Sequence[Published]) -> Iterator[str]:
     """What a release holds, in a few words each."""
-    views = [view for view in published if isinstance(view, AnyView)]
-    if views:
+    if views := _counted(published):
         yield f"noisy counts along {', '.join(list_columns(views))}"
     for statistic in ("sums", "means", "totals"):
         summed = dict.fromkeys(
@@ -565,7 +580,8 @@ def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
     return f"Cost: {cost}, {where}. Questions to the release cost nothing."
 
 
-def _describe_view(view: Published) -> str:
+def view_words(view: Published) -> str:
+    """What a view is about, how it was released and why, and what was chosen on the way."""
     share = f", with {view.guarantee.price}" if view.guarantee else ""
     sentences = [
         _declare(view),
@@ -626,7 +642,7 @@ def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
         f"Error: with a probability of at least {100 * (1 - beta):.10g}% no count of a {what} "
         f"misses the truth by more than {figure(error)}. Every answer has a bar of its own."
     )
-    return f"{bound} {_HINT}" if together and error > _MUCH * total(views).value else bound
+    return f"{bound} {HINT}" if together and error > _MUCH * total(views).value else bound
 
 
 def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Provenance) -> Iterator[str]:
@@ -645,10 +661,16 @@ def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Pr
             "Rule: special cells of columns released together are positions on their axes, "
             "so that a count by one column takes in who is null, or out of bounds, in another."
         )
+    most = 1 if guarantee is None else guarantee.contributions
+    if provenance.person is None and guarantee is not None and guarantee.unit == "person":
+        yield (
+            f"Rule: of each person at most {most} row{'s' if most > 1 else ''} may count; whoever made the "
+            "counts kept to that, and names no ids."
+        )
+        return
     if provenance.person is None:
         yield "Rule: every row is taken to be another person; who has several rows is protected row by row."
         return
-    most = 1 if guarantee is None else guarantee.contributions
     yield (
         f"Rule: of each person at most {most} row{'s' if most > 1 else ''} of a column "
         f"{'or of columns together ' if together else ''}"
