@@ -70,6 +70,7 @@ from partita.public.boxes.regions import HalfSpace as HalfSpace
 from partita.public.boxes.regions import Polygon as Polygon
 from partita.public.boxes.spending_boxes import SpendingBoxesRelease as SpendingBoxesRelease
 from partita.public.boxes.viewed_boxes import ViewedBoxesRelease as ViewedBoxesRelease
+from partita.public.card import Card as Card
 from partita.public.conditions import Not as Not
 from partita.public.dependence import Dependence as Dependence
 from partita.public.file import load as load

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
 
 from partita.domain.base import Domain
@@ -21,7 +20,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_choice
 from partita.public.base import ReleaseKind, describe_domain, figure
 from partita.public.card_registry import data_flow, description, purpose, registry_entry
-from partita.public.card_sheet import Source, budget_facts, limit_facts, nist_sections, variant
+from partita.public.card_sheet import Source, budget_facts, limit_facts, nist_sections, price_words, variant
 from partita.public.card_sources import AuditEvidence, BudgetHistory, CardNames
 from partita.public.file_entries import domains_of, guarantee_entries, provenance_entries
 from partita.public.markup import code, float_above, prose, table, to_yaml
@@ -44,6 +43,7 @@ PAPERS: Final[Mapping[Paper, str]] = {
 }
 """The papers by name, in the order in which they stand together, each with its title."""
 
+_DOMAIN: Final = 100  # characters of a domain, as in a report
 _NO_NAMES: Final = CardNames()
 _BETA: Final = 0.05  # how often the bounds in a card may fail, as in a report
 
@@ -304,7 +304,6 @@ def _budget_lines(card: Card) -> list[str]:
 def front_matter(card: Card) -> dict[str, object]:
     """What sites that list datasets read, in their own words, and the promise."""
     guarantee, names, origin = card.guarantee, card.names, card.release.provenance
-    rho = getattr(guarantee, "rho", Fraction(0))
     return {
         "pretty_name": names.title or origin.dataset or "[title]",
         "license": names.license or "[license]",
@@ -315,7 +314,7 @@ def front_matter(card: Card) -> dict[str, object]:
             "variant": variant(guarantee),
             "epsilon": float_above(guarantee.epsilon),
             "delta": float_above(guarantee.delta),
-            **({"rho": float_above(rho)} if rho else {}),
+            **({"rho": float_above(guarantee.rho)} if guarantee.rho else {}),
             "neighbors": guarantee.neighbors,
             "unit": guarantee.unit,
             "contributions": guarantee.contributions,
@@ -341,7 +340,7 @@ def dataset_sections(card: Card) -> dict[str, list[str]]:
         "Bias, risks and limitations": [
             f"- **{fact.question}.** {fact.answer}" for fact in limit_facts(card)
         ],
-        "Citation": ["```bibtex", *_bibtex_lines(card), "```"],
+        "Citation": _citation_lines(card),
     }
 
 
@@ -360,10 +359,10 @@ def _description_lines(card: Card) -> list[str]:
 
 def _structure_lines(card: Card) -> list[str]:
     views = [
-        (code(name_view(view)), code(view.mechanism), prose(str(view.guarantee).partition(", for ")[0]))
+        (code(name_view(view)), code(view.mechanism), prose(price_words(view)))
         for view in card.release.published
     ]
-    columns = [(code(name), code(describe_domain(domain))) for name, domain in card.columns.items()]
+    columns = [(code(name), code(describe_domain(domain, _DOMAIN))) for name, domain in card.columns.items()]
     return [
         "One Parquet file of one row: its columns are lists of noisy integers, and it has a specification in "
         "JSON. `partita query` and `partita info` read it, as does any program that reads Parquet.",
@@ -387,9 +386,9 @@ def _source_lines(card: Card) -> list[str]:
     ]
 
 
-def _bibtex_lines(card: Card) -> list[str]:
-    """The citation, in which nothing can end the block around it."""
-    return [line.replace("`", "'") for line in card.release.citation().strip().split("\n")]
+def _citation_lines(card: Card) -> list[str]:
+    """BibTeX in an indented block, which no line of it can end."""
+    return [f"    {line}" if line else "" for line in card.release.citation().strip().split("\n")]
 
 
 def _dataset_markdown(card: Card) -> str:

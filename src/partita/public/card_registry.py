@@ -8,8 +8,7 @@ is what the registry shows.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from partita.public.base import describe_domain
 from partita.public.card_sheet import budget_facts, limit_facts, unit_facts, variant
@@ -18,6 +17,8 @@ from partita.public.report import contents, promise_words, view_words
 
 if TYPE_CHECKING:
     from partita.public.card import Card
+
+_DOMAIN: Final = 100  # characters of a domain, as in a report
 
 
 def registry_entry(card: Card) -> dict[str, object]:
@@ -93,7 +94,7 @@ def _held(card: Card) -> str:
 
 def _data_domain(card: Card) -> str:
     listed = "\n".join(
-        f"- {code(name)}: {code(describe_domain(each))}" for name, each in card.columns.items()
+        f"- {code(name)}: {code(describe_domain(each, _DOMAIN))}" for name, each in card.columns.items()
     )
     return (
         "Tables with any number of rows and any value in these columns; the rules of counting say what "
@@ -115,8 +116,7 @@ def _unprotected(card: Card) -> str:
 
 def _privacy_loss(card: Card) -> dict[str, object]:
     guarantee, counted = card.guarantee, _units(card)
-    rho = getattr(guarantee, "rho", Fraction(0))
-    given = {"rho": rho, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
+    given = {"rho": guarantee.rho, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
     return {
         "privacy_unit": guarantee.unit.capitalize(),
         "privacy_unit_details": " ".join(fact.answer for fact in unit_facts(card)),

@@ -11,12 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
-from partita.guarantee import ADD_REMOVE, Guarantee
+from partita.guarantee import ADD_REMOVE, Guarantee, short
 from partita.public.base import ReleaseKind
 from partita.public.card_sources import BudgetHistory, MechanismEvidence
+from partita.public.file_entries import Published
 from partita.public.markup import code, prose
+from partita.public.records import name_view
 from partita.public.report import promise_words
 from partita.public.sums.view import SumView
 from partita.public.tables.graph import TableGraphRelease
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 Source: TypeAlias = Literal["release", "ledger", "audit", "library", "publisher", "nobody"]
 
 _LARGE_EPSILON: Final = 5  # e^5 is 148; the limit of the warning
+_DELTAS: Final = (Fraction(1, 10**6), Fraction(1, 10**9), Fraction(1, 10**12))
 _GROUPS: Final = (2, 4, 10)  # a couple, a family, a class
 
 
@@ -72,16 +76,16 @@ def nist_sections(card: Card) -> tuple[Section, ...]:
 
 def variant(guarantee: Guarantee) -> str:
     """The variant of differential privacy, as the registry names it."""
-    if getattr(guarantee, "rho", 0):
-        return "Zero-concentrated DP"
-    return "Pure DP" if guarantee.pure else "Approximate DP"
+    if guarantee.pure:
+        return "Pure DP"
+    return "Zero-concentrated DP" if guarantee.rho else "Approximate DP"
 
 
 def _guarantee_facts(card: Card) -> Iterator[Fact]:
     guarantee = card.guarantee
     yield Fact("What is promised", prose(promise_words(guarantee)), "release")
     yield Fact("Variant", f"{variant(guarantee)}. {_variant_words(guarantee)}", "release")
-    if variant(guarantee) == "Pure DP":
+    if guarantee.pure:
         yield Fact("What an observer can learn at most", _odds_words(guarantee), "release")
     if guarantee.epsilon > _LARGE_EPSILON:
         words = (
@@ -103,15 +107,19 @@ def _guarantee_facts(card: Card) -> Iterator[Fact]:
 
 
 def _variant_words(guarantee: Guarantee) -> str:
-    if getattr(guarantee, "rho", 0):
-        return (
-            "The promise is the number rho; epsilon and delta are one point of the curve that follows "
-            "from it."
-        )
     if guarantee.pure:
-        return "Delta is zero: the factor holds for every outcome, without exception."
+        beside = f" It also has rho {short(guarantee.rho)}, by which it adds up." if guarantee.rho else ""
+        return f"Delta is zero: the factor holds for every outcome, without exception.{beside}"
+    if guarantee.rho:
+        points = "; ".join(
+            f"epsilon {short(guarantee.epsilon_at(delta))} at delta {short(delta)}" for delta in _DELTAS
+        )
+        return (
+            f"The promise is rho {short(guarantee.rho)}. From it follows a curve of epsilon and delta: "
+            f"{points}."
+        )
     return (
-        f"With a probability of at most {_number(guarantee.delta)} the factor may be exceeded, by any amount."
+        f"With a probability of at most {short(guarantee.delta)} the factor may be exceeded, by any amount."
     )
 
 
@@ -128,20 +136,13 @@ def _odds_words(guarantee: Guarantee) -> str:
 
 
 def _group_words(guarantee: Guarantee) -> str:
-    rho = getattr(guarantee, "rho", 0)
     unit = {"row": "rows", "person": "persons", "event": "events", "user": "users"}[guarantee.unit]
-    if rho:
-        shown = ", ".join(f"{k} {unit}: rho {_number(k * k * rho)}" for k in _GROUPS)
+    if guarantee.rho and not guarantee.pure:
+        shown = ", ".join(f"{k} {unit}: rho {short(k * k * guarantee.rho)}" for k in _GROUPS)
     else:
-        shown = ", ".join(f"{k} {unit}: epsilon {_number(k * guarantee.epsilon)}" for k in _GROUPS)
-    more = "" if guarantee.pure or rho else " Delta grows even faster."
+        shown = ", ".join(f"{k} {unit}: epsilon {short(k * guarantee.epsilon)}" for k in _GROUPS)
+    more = "" if guarantee.pure or guarantee.rho else " Delta grows even faster."
     return f"Together they are protected less. {shown}.{more}"
-
-
-def _number(number: object) -> str:
-    """An exact number, with few digits where it is long."""
-    text = str(number)
-    return text if len(text) <= 24 else f"about {float(number):.6g}"  # type: ignore[arg-type]
 
 
 def unit_facts(card: Card) -> Iterator[Fact]:
@@ -199,7 +200,7 @@ def budget_facts(card: Card) -> Iterator[Fact]:
     release = card.release
     views, number = release.published, len(release.published)
     if number > 1:
-        parts = "; ".join(f"{code(_name(view))} {prose(_price(view.guarantee))}" for view in views)
+        parts = "; ".join(f"{code(name_view(view))} {prose(price_words(view))}" for view in views)
         words = (
             f"{number} views about the same {card.guarantee.unit}s add up to the promise of the release: "
             f"{parts}."
@@ -275,15 +276,9 @@ def _ledger_facts(card: Card, history: BudgetHistory) -> Iterator[Fact]:
     yield Fact("What the ledger cannot see", words, "library")
 
 
-def _name(view: object) -> str:
-    from partita.public.records import name_view
-
-    return name_view(view)  # type: ignore[arg-type]
-
-
-def _price(guarantee: Guarantee | None) -> str:
+def price_words(view: Published) -> str:
     """What a view costs, without saying again for whom."""
-    return str(guarantee).partition(", for ")[0]
+    return "" if view.guarantee is None else view.guarantee.price
 
 
 # --- the middle: code, evidence, utility, trust, security --------------------------------------
@@ -293,7 +288,7 @@ def _algorithm_facts(card: Card) -> Iterator[Fact]:
     release = card.release
     for view in release.published:
         why = f" {prose(view.why)}" if view.why else ""
-        yield Fact(f"Mechanism of {code(_name(view))}", f"{code(view.mechanism)}.{why}", "release")
+        yield Fact(f"Mechanism of {code(name_view(view))}", f"{code(view.mechanism)}.{why}", "release")
     if release.provenance.options:
         listed = ", ".join(f"{code(name)} = {code(value)}" for name, value in release.provenance.options)
         yield Fact("Options that were asked for", f"{listed}.", "release")
@@ -352,6 +347,9 @@ def _evidence_facts(card: Card) -> Iterator[Fact]:
         yield Fact(f"Mechanism {code(evidence.mechanism)}", _evidence_words(evidence), "audit")
     for mechanism in audit.missing:
         yield Fact(f"Mechanism {code(mechanism)}", "**Not in this report.**", "audit")
+    if not audit.samplers:
+        words = "The samplers of noise were not tested in this report; one of the whole version tests them."
+        yield Fact("Samplers", words, "audit")
     platform = f"{prose(about['python'])} on {prose(about['machine'])}; {prose(about['libraries'])}."
     yield Fact("Where it ran", platform, "audit")
     for line in audit.not_shown:
@@ -471,15 +469,15 @@ def limit_facts(card: Card) -> Iterator[Fact]:
     yield Fact("Public parameters", words, "publisher")
     if release.provenance.person is not None:
         yield from _person_limits(card)
-    if not guarantee.pure and not getattr(guarantee, "rho", 0):
+    if not guarantee.pure and not guarantee.rho:
         words = (
-            f"With a probability of up to {_number(guarantee.delta)} this release may reveal more than "
+            f"With a probability of up to {short(guarantee.delta)} this release may reveal more than "
             "epsilon says."
         )
         yield Fact("Delta", words, "release")
     for view in release.published:
         if isinstance(view, BoxView) and isinstance(view.boxes, TableGraphRelease):
-            yield Fact(f"Model of {code(_name(view))}", _model_words(view.boxes), "release")
+            yield Fact(f"Model of {code(name_view(view))}", _model_words(view.boxes), "release")
     if any(isinstance(view, SumView) for view in release.published):
         words = (
             "Noise hides the largest values of a sum. Each sum says which values it covers in full; standard "

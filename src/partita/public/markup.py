@@ -16,9 +16,9 @@ _PLAIN: Final = re.compile(r"[^`|\\<>&{}$\n]*")
 """What may stand between backticks everywhere: in tables, on sites with templates, and beside formulas."""
 
 _SPECIAL: Final = re.compile(
-    r"[<>|`*~$#{}\[\]\\]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])|^[-+=]|(?<=^\d)[.)](?= )"
+    r"[<>|`*~$#{}\[\]\\]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])|^[-+=]|(?<=^\d)[.)](?= )|:(?=//)|(?<=www)\."
 )
-"""What Markdown reads in a line or at its beginning; an underscore between two letters is only that."""
+"""What Markdown reads in a line or where it begins, and addresses, which sites make links of."""
 
 _KEY: Final = re.compile(r"[a-z][a-z0-9_]+")
 _NO_TEXT: Final = frozenset({"no", "off", "on", "yes", "true", "false", "null"})  # words of YAML 1.1
