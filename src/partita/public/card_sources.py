@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, final
 
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
@@ -28,6 +28,20 @@ SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy
 """What the registry knows of organizations and of sectors."""
 
 _LONGEST: Final = 500  # characters of a name: an address and a sentence fit, a document does not
+
+
+class NameTexts(TypedDict, total=False):
+    """The names of a card, as options of a call."""
+
+    title: str
+    organization: str
+    organization_type: str
+    contact: str
+    author: str
+    license: str
+    region: str
+    sector: str
+    purpose: str
 
 
 @final

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast, final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Unpack, cast, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,7 @@ from partita.public.workload.release import QueryView
 if TYPE_CHECKING:
     from partita.public.measurements import NoisyMeasurements
     from partita.public.card import Card
-    from partita.public.card_sources import AuditEvidence, BudgetHistory
+    from partita.public.card_sources import AuditEvidence, BudgetHistory, NameTexts
     from partita.public.file import FileFacts
     from partita.public.relations import DuckConnection
     from partita.public.sql import SqlResult
@@ -673,7 +673,7 @@ class Release:
         file: FileFacts | None = None,
         budget: BudgetHistory | None = None,
         audit: AuditEvidence | None = None,
-        **names: str,
+        **names: Unpack[NameTexts],
     ) -> Card:
         """The papers of the release: a dataset card, an entry for a registry, a sheet along NIST SP 800-226.
 
