@@ -154,7 +154,8 @@ def _debit(entry: Debit, spent: Amount) -> BudgetDebit:
 def _amount(amount: Amount) -> BudgetAmount:
     from partita.public.card_sources import BudgetAmount
 
-    return BudgetAmount(epsilon=amount.epsilon, delta=amount.delta, text=str(amount))
+    rho = getattr(amount, "rho", None)
+    return BudgetAmount(epsilon=amount.epsilon, delta=amount.delta, text=str(amount), rho=rho)
 
 
 # What an audit says about the mechanisms of a release, from a report or from one that is made now.

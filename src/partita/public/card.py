@@ -25,7 +25,7 @@ from partita.public.card_sources import AuditEvidence, BudgetHistory, CardNames
 from partita.public.file_entries import domains_of, guarantee_entries, provenance_entries
 from partita.public.markup import code, float_above, prose, table, to_yaml
 from partita.public.records import name_view, to_plain
-from partita.public.report import HINT, error_words, rule_words
+from partita.public.report import HINT, error_words, promise_words, rule_words
 from partita.public.views import View
 
 if TYPE_CHECKING:
@@ -184,9 +184,28 @@ class Card:
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """Mechanisms that are not Partita's: their guarantee is what they say of themselves."""
+        """Mechanisms that are not Partita's: their guarantee is the publisher's word."""
         known = {name for kind in ReleaseKind.kinds().values() for name in kind.papers}
-        return tuple(dict.fromkeys(v.mechanism for v in self.release.published if v.mechanism not in known))
+        return tuple(name for name in self.mechanisms if name not in known)
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms of all views, each once."""
+        return tuple(dict.fromkeys(view.mechanism for view in self.release.published))
+
+    @property
+    def ours(self) -> bool:
+        """Whether any noise was drawn by a mechanism of Partita."""
+        return len(self.own) < len(self.mechanisms)
+
+    @property
+    def promise(self) -> str:
+        """The promise in Markdown, and whose word it is where it is not that of Partita's mechanisms."""
+        names = ", ".join(map(code, self.own))
+        words = f" **For {names} this is the publisher's word: it is no mechanism of Partita.**" * bool(
+            self.own
+        )
+        return f"{prose(promise_words(self.guarantee))}{words}"
 
 
 def _sentence(line: str, head: str) -> str:
@@ -293,8 +312,8 @@ def _budget_lines(card: Card) -> list[str]:
         for each in history.debits
     ]
     heads = "entry", "day", "what", "part", "charged", "spent after it", "state"
-    spent, left = prose(history.spent.text), prose(history.left.text)
-    balance = f"Of {prose(history.total.text)} in all, {spent} are spent and {left} are left."
+    spent, left = prose(history.spent.words), prose(history.left.words)
+    balance = f"Of {prose(history.total.words)} in all, {spent} are spent and {left} are left."
     return [table(heads, rows), "", balance] if rows else [balance]
 
 
@@ -318,6 +337,7 @@ def front_matter(card: Card) -> dict[str, object]:
             "neighbors": guarantee.neighbors,
             "unit": guarantee.unit,
             "contributions": guarantee.contributions,
+            "mechanisms_of_the_publisher": list(card.own),
             "recorded_in_ledger": origin.recorded,
             "checksum": card.checksum,
         },
@@ -353,7 +373,7 @@ def _description_lines(card: Card) -> list[str]:
         f"- Contact: {names.shown('contact')}",
         f"- License: {names.shown('license')}",
         f"- Published on: {prose(card.release.provenance.day)}",
-        f"- Promise: {prose(str(card.guarantee))}",
+        f"- Promise: {card.promise}",
     ]
 
 

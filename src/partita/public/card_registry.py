@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from partita.public.base import describe_domain
 from partita.public.card_sheet import budget_facts, limit_facts, unit_facts, variant
 from partita.public.markup import code, float_above, prose
-from partita.public.report import contents, promise_words, view_words
+from partita.public.report import contents, view_words
 
 if TYPE_CHECKING:
     from partita.public.card import Card
@@ -108,9 +108,10 @@ def _unprotected(card: Card) -> str:
         * card.guarantee.same_rows
     )
     return (
-        "None of the statistics: every number of the file that depends on the table has noise. Public "
-        "and not hidden are the columns, their declared bounds and labels, epsilon, the name of the "
-        f"dataset, the day, and that the release was made.{rows}"
+        f"{'None' if not card.own else 'None, by the word of the publisher'} of the statistics: every "
+        "number of the file that depends on the table has noise. Public and not hidden are the columns, "
+        "their declared bounds and labels, epsilon, the name of the dataset, the day, and that the "
+        f"release was made.{rows}"
     )
 
 
@@ -122,7 +123,7 @@ def _privacy_loss(card: Card) -> dict[str, object]:
         "privacy_unit_details": " ".join(fact.answer for fact in unit_facts(card)),
         **({} if counted is None else {"number_of_privacy_units": counted}),
         "privacy_parameters": {name: float_above(number) for name, number in given.items() if number},
-        "privacy_parameters_details": f"Exactly: {prose(promise_words(guarantee))}",
+        "privacy_parameters_details": f"Exactly: {card.promise}",
     }
 
 
@@ -163,7 +164,7 @@ def _deployment_model(card: Card) -> dict[str, object]:
 def data_flow(card: Card) -> list[str]:
     """What happens to the rows, in order."""
     origin, guarantee = card.release.provenance, card.guarantee
-    names = ", ".join(dict.fromkeys(code(view.mechanism) for view in card.release.published))
+    names = ", ".join(map(code, card.mechanisms))
     steps = [f"Rows lie with the publisher, {card.names.shown('organization')}, who is trusted with them."]
     if origin.part is not None:
         steps.append(f"Only rows where {code(origin.part[0])} is {code(origin.part[1])} are counted.")
@@ -178,7 +179,7 @@ def data_flow(card: Card) -> list[str]:
         *steps,
         "The rows are counted by the declared cells. Exact counts are never stored with the release.",
         debited if origin.recorded else "No ledger is debited: the cost is not recorded.",
-        f"Integer noise is added, by {names}.",
+        f"Noise is added, by {names}.",
         f"One file is written, on {prose(origin.day)}. No exact count is in it.",
         "Anybody may copy the file. Answers are computed from it alone, and cost no privacy.",
     ]
@@ -197,8 +198,7 @@ def _implementation(card: Card) -> dict[str, object]:
             f"rules:\n{rules}"
         ),
         "mechanisms": (
-            f"Partita {prose(release.provenance.version)}:\n{made}\n"
-            "- Noise: integers from exact laws; no floating-point number touches a value before the release\n"
+            f"Partita {prose(release.provenance.version)}:\n{made}\n- Noise: {_noise(card)}\n"
             "- Timing: not protected; nobody but the publisher may start a release or time it"
         ),
         "composition": " ".join(fact.answer for fact in budget_facts(card)),
@@ -213,3 +213,10 @@ def _implementation(card: Card) -> dict[str, object]:
             f"- Made with Partita {prose(release.provenance.version)}\n{limits}"
         ),
     }
+
+
+def _noise(card: Card) -> str:
+    """How noise is made, as far as Partita makes it."""
+    ours = "integers from exact laws; no floating-point number touches a value before the release"
+    theirs = f"that of {', '.join(map(code, card.own))} is the publisher's, and not known from the file"
+    return "; ".join([ours] * card.ours + [theirs] * bool(card.own))

@@ -20,7 +20,6 @@ from partita.public.card_sources import BudgetHistory, MechanismEvidence
 from partita.public.file_entries import Published
 from partita.public.markup import code, prose
 from partita.public.records import name_view
-from partita.public.report import promise_words
 from partita.public.sums.view import SumView
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.views import BoxView
@@ -83,7 +82,7 @@ def variant(guarantee: Guarantee) -> str:
 
 def _guarantee_facts(card: Card) -> Iterator[Fact]:
     guarantee = card.guarantee
-    yield Fact("What is promised", prose(promise_words(guarantee)), "release")
+    yield Fact("What is promised", card.promise, "release")
     yield Fact("Variant", f"{variant(guarantee)}. {_variant_words(guarantee)}", "release")
     if guarantee.pure:
         yield Fact("What an observer can learn at most", _odds_words(guarantee), "release")
@@ -199,11 +198,15 @@ def budget_facts(card: Card) -> Iterator[Fact]:
     """How the views of a release add up, and releases with others."""
     release = card.release
     views, number = release.published, len(release.published)
-    if number > 1:
-        parts = "; ".join(f"{code(name_view(view))} {prose(price_words(view))}" for view in views)
+    chosen = getattr(release.provenance, "contributions", None)
+    if number > 1 or chosen is not None:
+        parts = [f"{code(name_view(view))} {prose(price_words(view))}" for view in views]
+        parts += (
+            [] if chosen is None else [f"the choice of the bound on rows epsilon {short(chosen.epsilon)}"]
+        )
         words = (
-            f"{number} views about the same {card.guarantee.unit}s add up to the promise of the release: "
-            f"{parts}."
+            f"All of it is about the same {card.guarantee.unit}s and adds up to the promise of the "
+            f"release: {'; '.join(parts)}."
         )
     else:
         words = "One view spends all of it."
@@ -254,12 +257,12 @@ def _ledger_facts(card: Card, history: BudgetHistory) -> Iterator[Fact]:
         yield Fact("Debit", words, "ledger")
     per = f"{history.neighbors} neighbours, per {history.unit}"
     rows = f" of at most {history.contributions} rows" if history.contributions else ""
-    words = f"{prose(history.total.text)} in all, for {per}{rows}. The total never changes."
+    words = f"{prose(history.total.words)} in all, for {per}{rows}. The total never changes."
     yield Fact("Budget of the dataset", words, "ledger")
     number = len(history.debits)
-    spent = f"{number} debit{'s' * (number != 1)}, together {prose(history.spent.text)}"
+    spent = f"{number} debit{'s' * (number != 1)}, together {prose(history.spent.words)}"
     words = (
-        f"{spent}. Left: {prose(history.left.text)}. Whoever is in all of these tables is protected by the "
+        f"{spent}. Left: {prose(history.left.words)}. Whoever is in all of these tables is protected by the "
         "sum that was spent, not by one release alone."
     )
     yield Fact("Spent so far", words, "ledger")
@@ -304,14 +307,22 @@ def _algorithm_facts(card: Card) -> Iterator[Fact]:
             "nothing on this sheet about proofs, noise or tests is about it."
         )
         yield Fact("A mechanism of the publisher's own", words, "publisher")
+    if card.ours:
+        yield from _library_facts()
+
+
+def _library_facts() -> Iterator[Fact]:
+    """What is true of all mechanisms of Partita."""
     words = (
-        "Every mechanism has a proof for integer noise (docs/proofs), by hand, checked against the "
-        "shipped code by enumeration on small universes. No review by outsiders is on record."
+        "Every mechanism of Partita has a proof for integer noise (docs/proofs), by hand, checked "
+        "against the shipped code by enumeration on small universes. No review by outsiders is on "
+        "record."
     )
     yield Fact("Proofs", words, "library")
     words = (
-        "Noise is drawn as integers from exact laws, and epsilon and scales are fractions: no floating-point "
-        "number touches a value before the release. Answers are floating-point numbers, computed afterwards."
+        "Noise is drawn as integers from exact laws, and epsilon and scales are fractions: no "
+        "floating-point number touches a value before the release. Answers are floating-point numbers, "
+        "computed afterwards."
     )
     yield Fact("Floating point", words, "library")
     words = (
@@ -462,8 +473,8 @@ def limit_facts(card: Card) -> Iterator[Fact]:
     """What can still go wrong with this very release, or what its answers leave out."""
     release, guarantee = card.release, card.guarantee
     words = (
-        "Columns, bounds, steps, labels and epsilon are public. Whoever takes them from the data "
-        "publishes that without noise. The file cannot show whether that was so for "
+        "Columns, declared bounds, steps and labels, and epsilon are public. Whoever takes them from the "
+        "data publishes that without noise. The file cannot show whether that was so for "
         f"{_columns_in_words(card)}."
     )
     yield Fact("Public parameters", words, "publisher")
@@ -514,6 +525,13 @@ def _person_limits(card: Card) -> Iterator[Fact]:
         "interval includes them."
     )
     yield Fact("Rows left out", words, "release")
+    chosen = getattr(card.release.provenance, "contributions", None)
+    if chosen is not None:
+        yield Fact(
+            "How that bound was chosen",
+            f"{prose(str(chosen))}. The choice is a part of the promise.",
+            "release",
+        )
     worst = (
         f"{(most + 2) / most:.3g} times epsilon, with many such rows up to three times"
         if guarantee.neighbors == ADD_REMOVE

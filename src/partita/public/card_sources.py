@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, final
 
+from partita.concentrated import epsilon_of_rho
 from partita.errors import InvalidParameter, check
-from partita.guarantee import Guarantee
+from partita.guarantee import Guarantee, short
 from partita.public.file_entries import guarantee_entries
 from partita.public.markup import prose
 from partita.public.records import Record
@@ -80,20 +81,30 @@ def _check_name(given: object, name: str) -> None:
 
 # --- the ledger, in plain values ---------------------------------------------------------------
 
+_DELTA: Final = Fraction(1, 10**9)  # the default of guarantees in rho
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class BudgetAmount:
-    """Some epsilon, delta and rho, and how the ledger writes them; rho is 0 where it is not accounted."""
+    """Some epsilon and delta, or some rho where a dataset is accounted in it, and how a ledger writes it."""
 
     epsilon: Fraction
     delta: Fraction
     text: str
-    rho: Fraction = Fraction(0)
+    rho: Fraction | None = None
 
     def to_json(self) -> Record:
-        """Exact numbers as text; rho where there is some."""
-        return {"epsilon": self.epsilon, "delta": self.delta} | ({"rho": self.rho} if self.rho else {})
+        """Exact numbers as text."""
+        return {"epsilon": self.epsilon, "delta": self.delta} if self.rho is None else {"rho": self.rho}
+
+    @property
+    def words(self) -> str:
+        """How the ledger writes it; of rho also the epsilon that follows, rounded up."""
+        if not self.rho:
+            return self.text
+        epsilon = short(epsilon_of_rho(self.rho, _DELTA))
+        return f"{self.text} (epsilon {epsilon} at delta {short(_DELTA)})"
 
 
 @final

@@ -187,6 +187,18 @@ def test_equal_numbers_of_rows_are_not_hidden() -> None:
     assert public.count("neighbours have equally many") == 3
 
 
+def test_nothing_is_said_of_noise_that_is_not_ours() -> None:
+    """Of a mechanism of the publisher's own the papers state whose word its promise is, and no more."""
+    ours, theirs = release().card(), release(mechanism="Mine").card()
+
+    for made, held in ((ours, False), (theirs, True)):
+        text = made.to_markdown()
+        assert ("**For `Mine` this is the publisher's word" in text) is held
+        assert ("no floating-point number touches" in text) is not held
+        assert ("AES-256-CTR" in text) is not held
+        assert ("Every mechanism of Partita has a proof" in text) is not held
+
+
 def test_a_large_epsilon_is_called_large() -> None:
     """Above five the sheet says that the number promises little."""
     with pytest.warns(pt.PrivacyWarning):
@@ -401,6 +413,17 @@ def test_every_debit_is_in_the_table() -> None:
     assert "Of epsilon 5 in all, epsilon 3 are spent and epsilon 2 are left." in made.to_markdown("registry")
     assert "3 debits, together epsilon 3. Left: epsilon 2." in said(made)
     assert made.to_json()["budget"]["of_this_release"] == [2]  # type: ignore[index]
+
+
+def test_an_amount_of_rho_is_also_stated_as_epsilon() -> None:
+    """Rounded up, at the delta that guarantees in rho have by default."""
+    rho = BudgetAmount(epsilon=Fraction(0), delta=Fraction(0), text="rho 1/8", rho=Fraction(1, 8))
+    book = replace(history(debit(1)), spent=rho)
+    made = release(**PAID).card(budget=book)
+
+    assert "together rho 1/8 (epsilon 3.05813 at delta 1e-9)" in said(made)
+    assert made.to_json()["budget"]["spent"] == {"rho": "1/8"}  # type: ignore[index]
+    assert replace(rho, rho=Fraction(0), text="rho 0").words == "rho 0"
 
 
 def test_debits_that_cannot_be_told_apart_are_both_named() -> None:
