@@ -384,7 +384,7 @@ def _structure_lines(card: Card) -> list[str]:
     ]
     columns = [(code(name), code(describe_domain(domain, _DOMAIN))) for name, domain in card.columns.items()]
     return [
-        "One Parquet file of one row: its columns are lists of noisy integers, and it has a specification in "
+        "One Parquet file of one row: its columns are lists of integers, and it has a specification in "
         "JSON. `partita query` and `partita info` read it, as does any program that reads Parquet.",
         "",
         table(("what was released", "mechanism", "promise"), views),

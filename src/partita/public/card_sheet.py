@@ -131,7 +131,9 @@ def _odds_words(guarantee: Guarantee) -> str:
         if guarantee.neighbors == ADD_REMOVE
         else f"which of two values one given {guarantee.unit} has"
     )
-    return f"Who gives even odds to {what}, and knows all others, is {shown} sure after seeing the release."
+    return (
+        f"Whoever gives even odds to {what}, and knows all others, is {shown} sure after seeing the release."
+    )
 
 
 def _group_words(guarantee: Guarantee) -> str:
@@ -166,9 +168,12 @@ def unit_facts(card: Card) -> Iterator[Fact]:
 def _unit_words(card: Card) -> str:
     guarantee = card.guarantee
     if guarantee.unit == "row":
-        return "One row. Rows are not joined by people: somebody with k rows may lose k times epsilon."
+        return (
+            "One row (event-level protection). Rows are not joined by people: somebody with k rows may "
+            "lose k times epsilon."
+        )
     if guarantee.unit == "person":
-        return "One person, with all rows."
+        return "One person, with all rows (user-level protection)."
     return f"One {guarantee.unit}."
 
 
@@ -182,16 +187,16 @@ def neighbour_words(guarantee: Guarantee) -> str:
     """When two tables are neighbours."""
     unit, add = guarantee.unit, guarantee.neighbors == ADD_REMOVE
     if unit in ("row", "event"):
-        if add:
-            return f"Two tables are neighbours if one is the other with one {unit} more."
-        return f"Two tables are neighbours if they differ in the values of one {unit}."
-    bound = f"However many these are, at most {rows_words(guarantee)} in each view."
-    if add:
-        return f"Two tables are neighbours if one is the other without all rows of one {unit}. {bound}"
-    return (
-        f"Two tables are neighbours if they differ in the rows of one {unit}, in their values or number. "
-        f"{bound}"
-    )
+        change = (
+            f"one is the other with one {unit} more" if add else f"they differ in the values of one {unit}"
+        )
+        bound = ""
+    else:
+        other = f"they differ in the rows of one {unit}, in their values or number"
+        change = f"one is the other without all rows of one {unit}" if add else other
+        bound = f" However many these are, at most {rows_words(guarantee)} in each view."
+    name = "unbounded" if add else "bounded"
+    return f"Two tables are neighbours if {change} ({name} differential privacy).{bound}"
 
 
 def budget_facts(card: Card) -> Iterator[Fact]:
@@ -397,8 +402,8 @@ def _utility_facts(card: Card) -> Iterator[Fact]:
 def _trust_facts(card: Card) -> Iterator[Fact]:
     words = (
         f"Central: the publisher, {card.names.shown('organization')}, holds all rows and adds the noise. "
-        "Everybody in the table trusts the publisher with the rows, and to have run the library as it "
-        "is."
+        "Everybody in the table has to trust the publisher with the rows, and to have run the library as "
+        "it is."
     )
     yield Fact("Model", words, "library")
     words = (
@@ -428,12 +433,13 @@ def _signature_words(card: Card) -> str:
 
 def _security_facts(card: Card) -> Iterator[Fact]:
     words = (
-        "Not covered. Run time depends on the data: nobody but the publisher may start a release or time "
-        "it. That a release was made, and its day, are public."
+        "Not covered by the promise. Run time depends on the data: nobody but the publisher may start a "
+        "release or time it. That a release was made, and its day, are public."
     )
     yield Fact("Time", words, "library")
     words = (
-        "Not covered. Memory, swap and core dumps of the publisher's process hold rows, as do shared hosts."
+        "Not covered by the promise. Memory, swap and core dumps of the publisher's process hold rows, "
+        "as do shared hosts."
     )
     yield Fact("Memory and shared machines", words, "library")
     words = (
@@ -465,8 +471,10 @@ def _collection_facts(card: Card) -> Iterator[Fact]:
         "Differential privacy protects what is published, and nothing before."
     )
     yield Fact("Exposure before the release", words, "nobody")
-    columns = ", ".join(map(code, card.columns))
-    yield Fact("Columns that were read for it", f"{columns}.", "release")
+    origin, columns = card.release.provenance, ", ".join(map(code, card.columns))
+    ids = f"; {code(origin.person)}, to tell persons apart" if origin.person is not None else ""
+    part = f"; {code(origin.part[0])}, to choose rows" if origin.part is not None else ""
+    yield Fact("Columns that were read for it", f"{columns}{ids}{part}.", "release")
 
 
 def limit_facts(card: Card) -> Iterator[Fact]:

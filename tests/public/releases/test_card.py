@@ -120,6 +120,9 @@ def test_one_paper_can_be_asked_for() -> None:
         ({"recorded": True, "dataset": "people"}, "Debited in a ledger", "Not recorded"),
         ({"person": "id"}, "Rows without a readable value in `id`", "may lose k times epsilon"),
         ({}, "somebody with k rows may lose k times epsilon", "Rows without a readable value"),
+        ({"person": "id"}, "`age`; `id`, to tell persons apart.", "to choose rows"),
+        ({"person": "id"}, "(user-level protection)", "(event-level protection)"),
+        ({}, "(unbounded differential privacy)", "(bounded differential privacy)"),
         ({"part": ("town", "Bari")}, "Only rows where `town` is `Bari` were counted", "`Rome`"),
         ({"options": (("branching", "4"),)}, "`branching` = `4`.", "`branching` = `16`"),
         ({"mechanism": "Mine"}, "`Mine` is no mechanism of Partita", "`laplace` is no mechanism"),
@@ -225,6 +228,26 @@ def test_columns_and_domains_are_listed() -> None:
     text = release(domain=labels, column="town").card().to_markdown("dataset")
 
     assert "| `town` | `Category of 40 labels: 'label 0', 'label 1', 'label 2', ..., 'label 39'` |" in text
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        ({"wants": ["median of age", "total of age by town"]}, "totals"),
+        ({"by": "age", "mechanism": "quantiles", "quantiles": "1/2"}, "quantiles"),
+        ({"by": ["town"], "sums": ["age"], "mechanism": "group-means"}, "group-means"),
+        ({"queries": "ranges(age, (0, 3), (4, 9)) * marginal(town)", "delta": "1e-6"}, "queries"),
+    ],
+)
+def test_releases_without_counts_have_papers(request_: dict[str, Any], name: str) -> None:
+    """Wants, quantiles, means and queries: what cannot be counted is left out."""
+    rows = {"age": [3, 4, 5, 6], "town": ["a", "b", "a", "b"]}
+    schema = {"age": pt.Integer(0, 9), "town": Category(["a", "b"])}
+    made = pt.publish(rows, schema, epsilon=1, **request_).card()
+
+    assert name in made.to_markdown()
+    assert ("Rows that were counted" in answers(made)) is bool(made.release.views)
+    assert set(made.files()) == set(release().card().files())
 
 
 def test_a_model_says_what_it_infers() -> None:
