@@ -242,7 +242,7 @@ def test_columns_and_domains_are_listed() -> None:
 def test_releases_without_counts_have_papers(request_: dict[str, Any], name: str) -> None:
     """Wants, quantiles, means and queries: what cannot be counted is left out."""
     rows = {"age": [3, 4, 5, 6], "town": ["a", "b", "a", "b"]}
-    schema = {"age": pt.Integer(0, 9), "town": Category(["a", "b"])}
+    schema: dict[str, pt.Domain] = {"age": pt.Integer(0, 9), "town": Category(["a", "b"])}
     made = pt.publish(rows, schema, epsilon=1, **request_).card()
 
     assert name in made.to_markdown()
