@@ -129,6 +129,21 @@ def test_the_ledger_is_that_of_the_release(run: Run, paid: Path, release: Path) 
     assert "which names none" in unnamed.err
 
 
+def test_a_ledger_in_rho_is_stated_in_rho(run: Run, people: Path, spec: Path) -> None:
+    """Charges and what is left as the ledger has them, and what was spent as epsilon, too."""
+    run("ledger", "open", "people", "--rho", 1)
+    budget = ("--rho", "1/8", "--ledger", "budget.db", "--dataset", "people")
+    made = run("publish", people, "--spec", spec, "--view", "age", *budget, "-o", "rho.release.parquet")
+    options = ("rho.release.parquet", "--ledger", "budget.db")
+    out, [record] = run("card", *options).out, run("card", *options, "--json").records
+
+    assert made.code == 0
+    assert "| rho 1/8 | rho 1/8 | done |" in out
+    assert "rho 1/8 (epsilon 3.059 at delta 1e-9) are spent and rho 7/8 are left" in out
+    assert record["budget"]["left"] == {"rho": "7/8"}
+    assert record["registry"]["deployment"]["privacy_loss"]["privacy_parameters"]["rho"] == 0.125
+
+
 def test_the_ledger_is_not_changed(run: Run, paid: Path) -> None:
     """A card looks and does not spend."""
     before = run("ledger", "entries", "people", "--json").out

@@ -51,6 +51,7 @@ def declare(commands: common.Commands) -> None:
         parser.add(f"--{name} TEXT", about)
     parser.add("-o --output DIR", "a folder for files; default: Markdown on stdout")
     parser.add("--force", "replace files of an earlier card in the folder")
+    parser.set_defaults(interrupted="a card spends nothing")
 
 
 def run(options: common.Options) -> common.Outcome:
@@ -154,8 +155,7 @@ def _debit(entry: Debit, spent: Amount) -> BudgetDebit:
 def _amount(amount: Amount) -> BudgetAmount:
     from partita.public.card_sources import BudgetAmount
 
-    rho = getattr(amount, "rho", None)
-    return BudgetAmount(epsilon=amount.epsilon, delta=amount.delta, text=str(amount), rho=rho)
+    return BudgetAmount(epsilon=amount.epsilon, delta=amount.delta, text=str(amount), rho=amount.rho)
 
 
 # What an audit says about the mechanisms of a release, from a report or from one that is made now.

@@ -312,7 +312,7 @@ def _budget_lines(card: Card) -> list[str]:
         for each in history.debits
     ]
     heads = "entry", "day", "what", "part", "charged", "spent after it", "state"
-    spent, left = prose(history.spent.words), prose(history.left.words)
+    spent, left = prose(history.spent.words), prose(history.left.text)
     balance = f"Of {prose(history.total.words)} in all, {spent} are spent and {left} are left."
     return [table(heads, rows), "", balance] if rows else [balance]
 

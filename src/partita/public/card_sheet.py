@@ -267,7 +267,7 @@ def _ledger_facts(card: Card, history: BudgetHistory) -> Iterator[Fact]:
     number = len(history.debits)
     spent = f"{number} debit{'s' * (number != 1)}, together {prose(history.spent.words)}"
     words = (
-        f"{spent}. Left: {prose(history.left.words)}. Whoever is in all of these tables is protected by the "
+        f"{spent}. Left: {prose(history.left.text)}. Whoever is in all of these tables is protected by the "
         "sum that was spent, not by one release alone."
     )
     yield Fact("Spent so far", words, "ledger")
@@ -447,7 +447,8 @@ def _security_facts(card: Card) -> Iterator[Fact]:
     )
     yield Fact("Sizes", words, "library")
     words = (
-        "No message of the library holds a value of the data. In `publish` no value of a row raises an error."
+        "No message of the library holds a value of the data, but for short text that is passed in place "
+        "of a path. In `publish` no value of a row raises an error."
     )
     yield Fact("Errors and logs of the library", words, "library")
     checksum = "none" if card.checksum is None else code(card.checksum)
@@ -541,14 +542,15 @@ def _person_limits(card: Card) -> Iterator[Fact]:
             "release",
         )
     worst = (
-        f"{(most + 2) / most:.3g} times epsilon, with many such rows up to three times"
+        f"{(most + 2) / most:.3g} times as many counted rows as the promise is about, with many such rows "
+        "up to three times"
         if guarantee.neighbors == ADD_REMOVE
-        else "up to twice epsilon"
+        else "up to twice as many counted rows as the promise is about"
     )
     words = (
         f"Rows without a readable value in {person} count as one person together. Somebody with rows "
-        f"under an id and one row without is protected with {worst}. Whether there were such rows is not "
-        "in the file."
+        f"under an id and one row without may change {worst}. Whether there were such rows is not in the "
+        "file."
     )
     yield Fact("Rows without an id", words, "library")
 

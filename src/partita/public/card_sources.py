@@ -103,8 +103,8 @@ class BudgetAmount:
         """How the ledger writes it; of rho also the epsilon that follows, rounded up."""
         if not self.rho:
             return self.text
-        epsilon = short(epsilon_of_rho(self.rho, _DELTA))
-        return f"{self.text} (epsilon {epsilon} at delta {short(_DELTA)})"
+        epsilon = math.ceil(1000 * epsilon_of_rho(self.rho, _DELTA)) / 1000
+        return f"{self.text} (epsilon {epsilon:g} at delta {short(_DELTA)})"
 
 
 @final
