@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from partita.audit.engine import audit
+from partita.cli import main
 from partita.cli.card import _FILES
 from partita.public.card import PAPERS
 from tests.docs.fences import commands, fences
@@ -20,23 +23,32 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "papers-
 OUTPUTS: Final = Path(__file__).resolve().parents[1] / "fixtures" / "version-0.1" / "counter.outputs"
 
 
+@pytest.fixture(scope="module")
+def drawer(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two releases that a ledger paid for, and an audit report about their mechanism, made once."""
+    drawer = tmp_path_factory.mktemp("drawer")
+    ledger = ("--ledger", str(drawer / "budget.db"))
+    assert main(["ledger", "open", "people", "--epsilon", "5", *ledger]) == 0
+    spec = ("--spec", str(shelf / "release.toml"), "--view", "age", "--mechanism", "histogram")
+    for name, epsilon in (("first", "1"), ("second", "2")):
+        made = ("-o", str(drawer / f"{name}.release.parquet"), "--epsilon", epsilon, "--dataset", "people")
+        assert main(["publish", str(shelf / "people.parquet"), *spec, *made, *ledger]) == 0
+    report = audit(only=["HistogramCounts"], depth="quick").record()
+    (drawer / "audit.json").write_text(json.dumps(report))
+    return drawer
+
+
 @pytest.fixture
-def paid(run: Run, people: Path, spec: Path) -> Path:
-    """A release that a ledger paid for, after another one."""
-    run("ledger", "open", "people", "--epsilon", 5)
-    ledger = ("--ledger", "budget.db", "--dataset", "people")
-    common = ("publish", people, "--spec", spec, "--view", "age", "--mechanism", "histogram", *ledger)
-    assert run(*common, "--epsilon", 1, "-o", "first.release.parquet").code == 0
-    assert run(*common, "--epsilon", 2, "-o", "second.release.parquet").code == 0
+def paid(drawer: Path, folder: Path) -> Path:
+    """The second release in the working directory, its ledger and the report beside it."""
+    shutil.copytree(drawer, folder, dirs_exist_ok=True)
     return Path("second.release.parquet")
 
 
 @pytest.fixture
-def report(run: Run, folder: Path) -> Path:
-    """An audit report about the mechanism of that release."""
-    path = Path("audit.json")
-    path.write_text(run("audit", "--depth", "quick", "--only", "HistogramCounts", "--json").out)
-    return path
+def report(paid: Path) -> Path:
+    """The audit report."""
+    return Path("audit.json")
 
 
 def test_all_papers_are_markdown(run: Run, release: Path) -> None:
