@@ -285,7 +285,7 @@ def _shown(entries: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 def _entry(field: str, text: str) -> str:
     """A field; the lines of a longer one are a list of their own."""
-    first, *more = text.split("\n")
+    first, *more = (line for line in text.split("\n") if line)
     head = f"- {code(field)}:"
     if first.startswith("- "):
         first, more = "", [first, *more]

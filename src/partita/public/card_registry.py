@@ -98,7 +98,7 @@ def _data_domain(card: Card) -> str:
     )
     return (
         "Tables with any number of rows and any value in these columns; the rules of counting say what "
-        f"becomes of a value that is missing, unreadable or not declared. Declared is:\n{listed}"
+        f"becomes of a value that is missing, unreadable or not declared. Declared is:\n\n{listed}"
     )
 
 
@@ -150,7 +150,7 @@ def _deployment_model(card: Card) -> dict[str, object]:
             f"- Protected: every {card.guarantee.unit} in the table"
         ),
         "release_type": "One release",
-        "release_type_details": f"This file was made once. Its cost, and other releases:\n{budget}",
+        "release_type_details": f"This file was made once. Its cost, and other releases:\n\n{budget}",
         "data_source_type": "Static",
         "data_source_type_details": (
             "The release was computed once, from one state of the table. Whether the table grows is not "
@@ -195,10 +195,10 @@ def _implementation(card: Card) -> dict[str, object]:
         "preprocessing_and_hyperparameter_tuning": (
             "Whether somebody looked at the rows to choose columns, bounds, labels or epsilon is not in "
             "the file, and no privacy loss was accounted for it. Rows were counted by these "
-            f"rules:\n{rules}"
+            f"rules:\n\n{rules}"
         ),
         "mechanisms": (
-            f"Partita {prose(release.provenance.version)}:\n{made}\n- Noise: {_noise(card)}\n"
+            f"Partita {prose(release.provenance.version)}:\n\n{made}\n- Noise: {_noise(card)}\n"
             "- Timing: not protected; nobody but the publisher may start a release or time it"
         ),
         "composition": " ".join(fact.answer for fact in budget_facts(card)),
