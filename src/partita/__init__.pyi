@@ -52,6 +52,7 @@ from partita.public.axis.flat import GaussianRelease as GaussianRelease
 from partita.public.axis.flat import HistogramRelease as HistogramRelease
 from partita.public.axis.flat import LaplaceRelease as LaplaceRelease
 from partita.public.axis.flat import ThresholdRelease as ThresholdRelease
+from partita.public.axis.hierarchy import HierarchyRelease as HierarchyRelease
 from partita.public.axis.quantiles import QuantileRelease as QuantileRelease
 from partita.public.axis.quantiles import QuantileView as QuantileView
 from partita.public.axis.quantiles import SelectedQuantile as SelectedQuantile
@@ -80,6 +81,7 @@ from partita.public.keys import bins as bins
 from partita.public.keys import breaks as breaks
 from partita.public.keys import day as day
 from partita.public.keys import hour as hour
+from partita.public.keys import level as level
 from partita.public.keys import month as month
 from partita.public.keys import quarter as quarter
 from partita.public.keys import week as week
@@ -177,6 +179,7 @@ from partita.trusted.mechanisms.gaussian_counts import GaussianCounts as Gaussia
 from partita.trusted.mechanisms.gaussian_counts import GaussianGrid as GaussianGrid
 from partita.trusted.mechanisms.graph import TableGraph as TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans as GroupMeans
+from partita.trusted.mechanisms.hierarchy import HierarchyCounts as HierarchyCounts
 from partita.trusted.mechanisms.numerical import ComposedTruncation as ComposedTruncation
 from partita.trusted.mechanisms.numerical import GlobalTruncation as GlobalTruncation
 from partita.trusted.mechanisms.numerical import InstanceTruncation as InstanceTruncation

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from partita.domain import columns
-from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, read_entries
+from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, kind_of, read_entries
+from partita.domain.nodes import LabelTree, Node, nest_paths, read_nested, read_nodes, write_nodes
 from partita.errors import InvalidParameter, check, check_type
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
@@ -30,6 +32,7 @@ _SPECIALS: Final = (str(Special.NULL), str(Special.OTHER))
 _SHOWN: Final = 5  # labels that an error message lists
 _COMPARED: Final = 2000  # labels that are compared with a misspelt one letter by letter
 _LARGEST_FILE: Final = 2**24  # bytes of a file of labels
+_LARGEST_TREE_FILE: Final = 2**27  # bytes of a file of paths: a million of them take about 40 MB
 
 
 def canonical(
@@ -80,15 +83,39 @@ class Category:
     [1, 'other', 'null']
     >>> regions.decode([1])
     ['south']
+
+    Labels may lie below nodes, as blocks below tracts below counties: then they are given as tables of
+    tables, and every node is a question, too. `levels` may name the levels from the top. A column holds
+    labels and no nodes; if a label stands below several nodes, all labels are paths, "Kent > Block 1".
+
+    >>> places = Category({"Kent": ["Dover", "Deal"], "Essex": ["Harlow"]}, levels=["county", "town"])
+    >>> places.labels, places.locate_all("Kent")
+    (('Dover', 'Deal', 'Harlow'), (0, 1))
     """
 
-    labels: Converted[Sequence[str], tuple[str, ...]] = parameter()
+    labels: Converted[Sequence[str] | Mapping[str, object], tuple[str, ...]] = parameter()
+    levels: Converted[Sequence[str], tuple[str, ...]] = parameter(default=())
+    nodes: Converted[Sequence[Node], tuple[Node, ...]] = parameter(default=())
 
     def __post_init__(self) -> None:
-        freeze(self, labels=_check_labels(self.labels))
+        given: object = self.labels
+        labels, nodes = read_nested(given) if isinstance(given, Mapping) else (given, self.nodes)
+        levels = _check_levels(self.levels)
+        freeze(self, labels=_check_labels(labels), levels=levels, nodes=_check_nodes(nodes))
+        fix = "give the labels as tables of tables, or leave the levels out"
+        check(self.nodes or not self.levels, "levels", "must come with nodes", given=self.levels, fix=fix)
+        self.tree  # noqa: B018 -- nodes that do not fit are refused now
 
     def __repr__(self) -> str:
-        return f"Category({list(self.labels)!r})"
+        if self.tree is None:
+            return f"Category({list(self.labels)!r})"
+        named = f", levels={list(self.levels)!r}" if self.levels else ""
+        return f"Category({self.tree.nested()!r}{named})"
+
+    @cached_property
+    def tree(self) -> LabelTree | None:
+        """The nodes above the labels, if there are some."""
+        return LabelTree(self.labels, self.nodes, self.levels) if self.nodes else None
 
     @property
     def size(self) -> int:
@@ -115,14 +142,29 @@ class Category:
             raise InvalidParameter(name, "must be one of the column's labels", given=value, fix=fix)
         return Position(int(encoded.cells[0]))
 
+    def locate_all(self, value: object, *, name: str = "value") -> tuple[int, int]:
+        """The first and the last cell of a public value: a label, or the name or path of a node."""
+        if self.tree is not None and isinstance(value, str) and value not in self._cells:
+            found = self.tree.find(value)
+            if found is not None:
+                return found
+        cell = self.locate(value, name=name).cell
+        return cell, cell
+
     def to_spec(self) -> Spec:
-        """Kind and labels."""
-        return {"kind": "category", "labels": list(self.labels)}
+        """Kind and labels; of labels below nodes these, and the names of levels."""
+        nodes: Spec = {"nodes": write_nodes(self.nodes), "levels": list(self.levels)} if self.nodes else {}
+        return {"kind": "category", "labels": list(self.labels), **nodes}
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
-        (labels,) = read_entries(spec, "category", "labels")
-        return cls(cast(Sequence[str], labels))
+        if "nodes" not in kind_of(spec)[1]:
+            (labels,) = read_entries(spec, "category", "labels")
+            return cls(cast(Sequence[str], labels))
+        labels, nodes, levels = read_entries(spec, "category", "labels", "nodes", "levels")
+        fix = "pass what to_spec returned"
+        check(not isinstance(labels, Mapping), "labels", "must be a list of texts", given="a table", fix=fix)
+        return cls(cast(Sequence[str], labels), cast(Sequence[str], levels), read_nodes(nodes))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, column: str | None = None, delimiter: str = ",") -> Self:
@@ -134,6 +176,15 @@ class Category:
         labels = read_labels(path, column=column, delimiter=delimiter)
         return cls(labels)
 
+    @classmethod
+    def read_tree(cls, path: str | os.PathLike[str], *, columns: Sequence[str], delimiter: str = ",") -> Self:
+        """Labels below nodes, from a public CSV file in UTF-8: a code book, never the data.
+
+        Its first line names the columns, and each other line is a path: the entries of `columns` from the top
+        to the label, such as county, tract and block, which name the levels. Lower entries may be empty.
+        """
+        return cls(read_paths(path, columns=columns, delimiter=delimiter), levels=columns)
+
     @cached_property
     def _cells(self) -> dict[str, int]:
         return {label: cell for cell, label in enumerate(self.labels)}
@@ -141,14 +192,17 @@ class Category:
     def _suggest(self, value: object) -> str:
         """The label that was probably meant, or some of the labels: they are public."""
         word = value.strip().casefold() if isinstance(value, str) else ""
-        folded = {label.strip().casefold(): label for label in self.labels} if word else {}
+        known = chain(() if self.tree is None else self.tree.known, self.labels)
+        folded = {label.strip().casefold(): label for label in known} if word else {}
         near = [word] if word in folded else []
-        if not near and self.size <= _COMPARED:
+        path = None if self.tree is None or not isinstance(value, str) else self.tree.ending(value)
+        if not near and not path and len(folded) <= _COMPARED:
             near = get_close_matches(word, folded, n=1, cutoff=0.6)
-        if near:
-            return f"did you mean {folded[near[0]]!r}?"
-        more = "" if self.size <= _SHOWN else " and so on"
-        return f"choose among {', '.join(map(repr, self.labels[:_SHOWN]))}{more}"
+        if near or path:
+            return f"did you mean {folded[near[0]] if near else path!r}?"
+        names = self.labels if self.tree is None else tuple(self.tree.names)
+        more = "" if len(names) <= _SHOWN else " and so on"
+        return f"choose among {', '.join(map(repr, names[:_SHOWN]))}{more}"
 
     def _encode(self, content: columns.Plain) -> Encoded:
         if isinstance(content, columns.Texts):
@@ -175,10 +229,28 @@ class Category:
 
 def read_labels(path: object, *, column: object = None, delimiter: object = ",") -> list[str]:
     """The labels in a text file; see `Category.read`. No error shows a line of the file: it may be data."""
-    lines = _read_lines(path)
+    lines = _read_lines(path, _LARGEST_FILE)
     shown = os.path.basename(str(path))
     if column is None:
         return _check_read(lines, shown)
+    return _check_read([row[0] for row in _read_columns(lines, [column], delimiter, shown)], shown)
+
+
+def read_paths(path: object, *, columns: object, delimiter: object = ",") -> dict[str, Any]:
+    """The paths in a CSV file as tables inside tables; see `Category.read_tree`. No error shows a line."""
+    rule, fix = "must be a list of names of columns from the top", 'pass for example ["county", "tract"]'
+    if not isinstance(columns, list | tuple) or len(columns) < 2:
+        raise InvalidParameter("columns", rule, given=columns, fix=fix)
+    lines, shown = _read_lines(path, _LARGEST_TREE_FILE), os.path.basename(str(path))
+    rows = _read_columns(lines, columns, delimiter, shown)
+    check(rows, "labels", "must not be empty", given=shown, fix="write one path in each line")
+    return nest_paths(rows, shown)
+
+
+def _read_columns(
+    lines: list[str], columns: Sequence[object], delimiter: object, shown: str
+) -> list[list[str]]:
+    """The fields of some columns of a CSV file, line by line, but for its first line, which names them."""
     mark = delimiter if isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii() else None
     if mark is None or mark in '"\r\n\0':
         fix = 'pass ",", ";", "|" or "\\t"'
@@ -188,36 +260,37 @@ def read_labels(path: object, *, column: object = None, delimiter: object = ",")
     except csv.Error:
         rows = []
     head = [name.strip() for name in rows[0]] if rows else []
-    if not isinstance(column, str) or head.count(column) != 1:
-        fix = "check the name and the delimiter, or leave column out if each line is one label"
-        raise InvalidParameter(
-            "column", f"must name one column in the first line of {shown}", given=column, fix=fix
-        )
-    place = head.index(column)
+    for column in columns:
+        if not isinstance(column, str) or head.count(column) != 1:
+            fix = "check the name and the delimiter, or leave column out if each line is one label"
+            raise InvalidParameter(
+                "column", f"must name one column in the first line of {shown}", given=column, fix=fix
+            )
+    places = [head.index(str(column)) for column in columns]
     rule, fix = (
         f"must be in every line of {shown}",
         "check the delimiter, and that no field holds a line feed",
     )
-    check(all(len(row) == len(head) for row in rows), "column", rule, given=column, fix=fix)
-    return _check_read([row[place] for row in rows[1:]], shown)
+    check(all(len(row) == len(head) for row in rows), "column", rule, given=columns[0], fix=fix)
+    return [[row[place] for place in places] for row in rows[1:]]
 
 
-def _read_lines(path: object) -> list[str]:
+def _read_lines(path: object, most: int) -> list[str]:
     """The lines of a file, without their endings."""
     valid = isinstance(path, str | os.PathLike) and str(path) and "\0" not in str(path)
     check(valid, "labels", "must be the path of a file", given=path, fix='pass for example "airports.csv"')
     content = b""
     try:
         with open(os.fspath(path), "rb") as file:  # type: ignore[call-overload]
-            content = file.read(_LARGEST_FILE + 1)
+            content = file.read(most + 1)
         text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         fix = "check the path, and that the file is UTF-8"
         raise InvalidParameter(
             "labels", "must be a text file that you may read", given=str(path), fix=fix
         ) from None
-    rule, fix = f"must be in a file of at most {_LARGEST_FILE} bytes", "name a file of labels, not of data"
-    check(len(content) <= _LARGEST_FILE, "labels", rule, given=str(path), fix=fix)
+    rule, fix = f"must be in a file of at most {most} bytes", "name a file of labels, not of data"
+    check(len(content) <= most, "labels", rule, given=str(path), fix=fix)
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
@@ -246,6 +319,24 @@ def _check_labels(labels: object) -> tuple[str, ...]:
         [(twice, _)] = Counter(labels).most_common(1)
         raise InvalidParameter("labels", "must all be different", given=twice, fix="list it once")
     return tuple(str.__str__(label) for label in labels)
+
+
+def _check_nodes(nodes: object) -> tuple[Node, ...]:
+    """The nodes, each with a label like any other."""
+    fix = "give the labels as tables of tables"
+    if not isinstance(nodes, list | tuple) or not all(isinstance(node, Node) for node in nodes):
+        raise InvalidParameter("nodes", "must be a list of nodes", given=type(nodes).__name__, fix=fix)
+    for node in nodes:
+        _check_label(node.label)
+    return tuple(nodes)
+
+
+def _check_levels(levels: object) -> tuple[str, ...]:
+    """Names of levels: texts."""
+    fix = 'pass for example ["county", "tract", "block"]'
+    if not isinstance(levels, list | tuple) or not all(isinstance(name, str) and name for name in levels):
+        raise InvalidParameter("levels", "must be a list of names", given=levels, fix=fix)
+    return tuple(levels)
 
 
 def _check_label(label: object) -> None:

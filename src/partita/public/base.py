@@ -246,6 +246,8 @@ def describe_domain(domain: Domain, width: int = LONGEST) -> str:
     """
     if not isinstance(domain, Category) or domain.size <= _LISTED:
         return shorten(repr(domain), width)
+    if domain.nodes:
+        return shorten(f"Category of {domain.size:,} labels below {len(domain.nodes):,} nodes", width)
     first = ", ".join(map(repr, domain.labels[:_FIRST]))
     return shorten(f"Category of {domain.size:,} labels: {first}, ..., {domain.labels[-1]!r}", width)
 

@@ -13,7 +13,7 @@
                   | share where conditions [among conditions]) by key {, key}
                   [where conditions] [order by (key | count | sum | ...) [asc | desc]] [limit NUMBER]
     key        := COLUMN | (year | quarter | month | week | day | weekday | hour)(COLUMN)
-                | bins(COLUMN, NUMBER) | breaks(COLUMN {, VALUE})
+                | bins(COLUMN, NUMBER) | breaks(COLUMN {, VALUE}) | level(COLUMN, VALUE)
     conditions := all {or all}
     all        := factor {and factor}
     factor     := condition | not factor | (conditions) | half-space
@@ -46,6 +46,7 @@ from partita.public.conditions import Not, OneOf, Range, Where, join_both, join_
 from partita.public.keys import UNITS, GroupKey, GroupOrder, check_keys
 
 _MOST_LIMIT: Final = 2**20
+_CUTS: Final = ("bins", "breaks", "level")
 _DEEPEST: Final = 40  # parentheses and `not` inside of each other
 _LONGEST: Final = 10_000  # characters: parsing takes time, and long lists of values belong in a batch
 _TOKEN: Final = re.compile(
@@ -400,19 +401,21 @@ class _Reader:
         return OneOf(values)
 
     def key(self) -> GroupKey:
-        """A column, or a unit, bins or breaks of it."""
+        """A column, or a unit, bins, breaks or a level of it."""
         word = self._text.token
-        if not (word.says(*UNITS, "bins", "breaks") and self._text.ahead.says("(")):
+        if not (word.says(*UNITS, *_CUTS) and self._text.ahead.says("(")):
             return GroupKey(self._column())
-        kind = self._text.expect(*UNITS, "bins", "breaks")
+        kind = self._text.expect(*UNITS, *_CUTS)
         self._text.expect("(")
         column = self._column()
-        if kind in ("bins", "breaks"):
+        if kind in _CUTS:
             self._text.expect(",")
         if kind == "bins":
             found = GroupKey(column, bins=self._number_of_bins())
         elif kind == "breaks":
             found = GroupKey(column, breaks=self._values())
+        elif kind == "level":
+            found = GroupKey(column, level=self._level())
         else:
             found = GroupKey(column, unit=next(unit for unit in UNITS if unit == kind))
         self._text.expect(")")
@@ -453,6 +456,11 @@ class _Reader:
         from partita.public.results import MOST_BINS
 
         return self._whole_number("a number of bins", most=MOST_BINS)
+
+    def _level(self) -> str | int:
+        """A level by its name, or by its number from the top."""
+        text = self._text.value("a level")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else text
 
     def _whole_number(self, role: str, *, most: int) -> int:
         token, text = self._text.token, self._text.value(role)

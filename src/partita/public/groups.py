@@ -23,6 +23,7 @@ from partita.arrays import Floats
 from partita.domain import calendar
 from partita.domain.base import Domain, Special
 from partita.domain.category import Category
+from partita.domain.nodes import LabelTree
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidParameter, check
 from partita.frames import Tabular
@@ -84,6 +85,11 @@ def find_groups(domain: Domain, key: GroupKey) -> list[tuple[object, CellSet]]:
         return [(_span_text(first, last), CellSet((Term(low, high),))) for first, last, low, high in named]
     if key.breaks:
         return list(_break_groups(domain, key))
+    beside = [(Special.named(name), CellSet((), (name,))) for name in ("other", "null")]
+    if key.level is not None:
+        tree = _find_tree(domain, key)
+        nodes = tree.groups(tree.level(key.level, f"level of {key.column}"))
+        return [*((name, CellSet((Term(low, high),))) for name, low, high in nodes), *beside]
     if domain.size > MOST_VALUES and not isinstance(domain, Category):
         rule = f"must be by a column of at most {MOST_VALUES:,} values, and it has {domain.size:,}"
         timed = f", or month({key.column})" * isinstance(domain, Date | Timestamp)
@@ -91,8 +97,16 @@ def find_groups(domain: Domain, key: GroupKey) -> list[tuple[object, CellSet]]:
         raise InvalidParameter("group", rule, given=key.column, fix=fix)
     values = domain.decode(list(range(domain.size)))
     single = [(value, CellSet((Term(cell, cell),))) for cell, value in enumerate(values)]
-    beside = ("other", "null") if isinstance(domain, Category) else ()
-    return [*single, *((Special.named(name), CellSet((), (name,))) for name in beside)]
+    return [*single, *beside] if isinstance(domain, Category) else [*single]
+
+
+def _find_tree(domain: Domain, key: GroupKey) -> LabelTree:
+    """The nodes above the labels of a column, which must have some."""
+    if isinstance(domain, Category) and domain.tree is not None:
+        return domain.tree
+    rule = "must be of a column whose labels lie below nodes"
+    fix = f"group by {key.column}, or declare its labels as tables of tables"
+    raise InvalidParameter("level", rule, given=key.column, fix=fix)
 
 
 def estimate_groups(domain: Domain, key: GroupKey) -> tuple[int, int]:
@@ -101,6 +115,9 @@ def estimate_groups(domain: Domain, key: GroupKey) -> tuple[int, int]:
         return calendar.estimate_groups(domain, key.unit)
     if key.bins is not None:
         return min(key.bins, domain.size), 1
+    if key.level is not None:
+        tree = _find_tree(domain, key)
+        return tree.count(tree.level(key.level, f"level of {key.column}")) + len(domain.specials), 1
     return (len(key.breaks) + 1 if key.breaks else domain.size + len(domain.specials)), 1
 
 

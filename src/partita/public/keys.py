@@ -4,6 +4,7 @@
     month("when")                   also year, quarter, week, day, weekday and hour, on the column's clock
     bins("age", 12)                 as many bins of equally many cells
     breaks("age", [18, 65])         up to 17, 18 to 64, 65 and more
+    level("place", "county")        the nodes of one level above labels
 
 This module loads no NumPy: a bad question on the command line is refused at once.
 """
@@ -30,17 +31,19 @@ MOST_BREAKS: Final = 1000
 @final
 @dataclass(frozen=True)
 class GroupKey:
-    """A column, or a unit of its calendar, bins of it, or the values at which its groups begin."""
+    """A column, or a unit of its calendar, bins of it, the values at which its groups begin, or a level."""
 
     column: str
     unit: Unit | None = None
     bins: int | None = None
     breaks: tuple[Any, ...] = ()
+    level: str | int | None = None
 
     @property
     def name(self) -> str:
-        """What the key is called in tables: the column, or the unit and the column."""
-        return self.column if self.unit is None else f"{self.unit}({self.column})"
+        """What the key is called in tables: the column, or the unit or level and the column."""
+        within = f"level {self.level}" if isinstance(self.level, int) else self.level or self.unit
+        return self.column if within is None else f"{within}({self.column})"
 
     def __repr__(self) -> str:
         return f"GroupKey({self})"
@@ -55,6 +58,8 @@ class GroupKey:
             return f"{self.unit}({column})"
         if self.bins is not None:
             return f"bins({column}, {self.bins})"
+        if self.level is not None:
+            return f"level({column}, {word(str(self.level))})"
         values = "".join(f", {word(str(each))}" for each in self.breaks)
         return f"breaks({column}{values})" if self.breaks else str(column)
 
@@ -119,6 +124,19 @@ def breaks(column: str, values: Iterable[object]) -> GroupKey:
     rule = f"must be a list of 1 to {MOST_BREAKS:,} values"
     check(1 <= len(listed) <= MOST_BREAKS, "breaks", rule, given=len(listed), fix=fix)
     return GroupKey(_check_column(column), breaks=listed)
+
+
+def level(column: str, name: str | int) -> GroupKey:
+    """The nodes of one level of a column whose labels lie below nodes, by name or by number from the top.
+
+    >>> level("place", "county"), level("place", 0)
+    (GroupKey(level(place, county)), GroupKey(level(place, 0)))
+    """
+    fix = 'pass for example "county", or 0 for the top'
+    named = isinstance(name, str) and bool(name)
+    valid = named or (isinstance(name, int) and not isinstance(name, bool) and name >= 0)
+    check(valid, "level", "must be the name or the number of a level", given=name, fix=fix)
+    return GroupKey(_check_column(column), level=name)
 
 
 def year(column: str) -> GroupKey:

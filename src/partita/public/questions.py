@@ -657,7 +657,10 @@ _ALL: Final = (
 )
 
 _BY: Final = Parameter(
-    "by", Type.KEYS, "what rows are grouped by: `dest`, `month(when)`, `bins(age, 12)`, `breaks(age, 18, 65)`"
+    "by",
+    Type.KEYS,
+    "what rows are grouped by: `dest`, `month(when)`, `bins(age, 12)`, `breaks(age, 18, 65)`, "
+    "`level(place, county)`",
 )
 _ORDER: Final = Parameter(
     "order", Type.ORDER, "by the statistic or a key: `count desc`, `dest`", default=None

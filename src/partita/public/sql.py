@@ -5,7 +5,7 @@
     item     := (key | statistic) [[AS] name]
     statistic:= count(*) | sum(c) | avg(c) | median(c) | quantile(c, q) | variance(c) | stddev(c)
     key      := c | year(c) | quarter(c) | month(c) | week(c) | day(c) | dayname(c) | hour(c)
-                | date_trunc('month', c) | bins(c, n) | breaks(c, value, ...)
+                | date_trunc('month', c) | bins(c, n) | breaks(c, value, ...) | level(c, value)
     condition:= c (= | <> | < | <= | > | >=) value | c [NOT] BETWEEN value AND value | c [NOT] IN (value, ...)
                 | c IS [NOT] NULL | NOT condition | condition (AND | OR) condition | (condition)
     term     := the place of an item in the list | its name | the item itself; so are keys behind GROUP BY
@@ -58,7 +58,7 @@ _STATISTICS: Final = {
 _QUANTILES: Final = ("quantile", "quantile_disc")
 _UNITS: Final[dict[str, str]] = {**{unit: unit for unit in UNITS}, "dayname": "weekday"}
 _DEEPEST: Final = 20  # parentheses inside of each other
-_CUTS: Final = ("bins", "breaks")
+_CUTS: Final = ("bins", "breaks", "level")
 _MOST_ASKED: Final = 200  # counts whose intervals are those of single answers: some milliseconds each
 _SUBSET: Final = (
     "select keys, count(*), sum, avg, median, quantile(column, 0.9), variance or stddev from release, "
@@ -102,7 +102,7 @@ _REFUSED_SIGNS: Final = {
 @final
 @dataclass(frozen=True)
 class SqlKey:
-    """What rows are grouped by: a column, or a unit of its calendar, bins or breaks of it."""
+    """What rows are grouped by: a column, or a unit of its calendar, bins, breaks or a level of it."""
 
     column: str
     function: str = ""
@@ -111,6 +111,9 @@ class SqlKey:
     @property
     def name(self) -> str:
         """As a column of the result."""
+        if self.function == "level" and self.others:
+            level = self.others[0].strip("'")
+            return f"{level}({self.column})"
         return f"{self.function}({self.column})" if self.function else self.column
 
     def __str__(self) -> str:

@@ -15,10 +15,12 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, final
 from partita.concentrated import pure_within
 from partita.domain.axis import LARGEST_AXIS, MOST_COLUMNS, Axis
 from partita.domain.base import Domain
+from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
 from partita.public.axis.quantiles import CONFIDENCE, QuantileView, list_quantiles, quantiles_name
+from partita.public.base import figure
 from partita.public.file_entries import (
     QUERIES,
     Published,
@@ -71,6 +73,7 @@ from partita.trusted.mechanisms.catalogue import (
 )
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
+from partita.trusted.mechanisms.hierarchy import HierarchyCounts
 from partita.trusted.mechanisms.options import Options
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.sums import LevelTrees, LogTree
@@ -362,6 +365,19 @@ class ColumnRequest(CountRequest[ColumnCounts]):
     def mechanism(self) -> WithSpecials:
         """The mechanism for the whole column, special cells included."""
         return WithSpecials(axis=self.choice.mechanism, specials=self.domain.specials)
+
+    def plan_lines(self, rows: int) -> tuple[str, ...]:
+        """The levels of labels below nodes: how many nodes, which share of epsilon, and the error of one."""
+        made, domain = self.mechanism.axis, self.domain
+        if not isinstance(made, HierarchyCounts) or not isinstance(domain, Category) or domain.tree is None:
+            return ()
+        names = domain.levels or [f"level {level}" for level in range(domain.tree.number)]
+        numbers = map(domain.tree.count, range(len(names)))
+        listed = (
+            f"{name}, {number:,} nodes, {figure(100 * float(share))}% of epsilon, error {figure(error)}"
+            for name, number, share, error in zip(names, numbers, made.shares, made.level_errors, strict=True)
+        )
+        return (f"levels: {'; '.join(listed)}.",)
 
     def counted(self, rows: Tally) -> ColumnCounts:
         """How many rows are in each cell of the column."""

@@ -19,6 +19,7 @@ from partita.answer import Answer, least_sum
 from partita.arrays import Bools, Floats, Ints, UInts, integer_array
 from partita.domain.base import Domain, Encoded, Position, Special
 from partita.domain.calendar import locate_period
+from partita.domain.category import Category
 from partita.domain.numeric import Real
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidData, InvalidParameter, check
@@ -609,10 +610,14 @@ def _make_ends(found: Sequence[tuple[Position, Position]]) -> EndCells:
 def locate_value(domain: Domain, value: object, *, name: str) -> tuple[Position, Position]:
     """The first and the last cell that a public value means; one that lies between two cells is refused.
 
-    They differ for a period such as a month, and for a day that is given for a timestamp.
+    They differ for a period such as a month, for a day that is given for a timestamp, and for a node above
+    labels.
     """
     if isinstance(domain, Date | Timestamp):
         return locate_period(domain, value, name=name)
+    if isinstance(domain, Category):
+        first, last = domain.locate_all(value, name=name)
+        return Position(first), Position(last)
     place = (domain.locate_exactly if isinstance(domain, Real) else domain.locate)(value, name=name)
     return place, place
 
@@ -711,8 +716,8 @@ def _encode_ends(domain: Domain, values: object, name: str) -> EndCells:
     except InvalidData:
         fix = "pass a flat array or a list"
         raise InvalidParameter(name, "must be one column of values", given=values, fix=fix) from None
-    if isinstance(domain, Date | Timestamp):
-        return _encode_periods(domain, values, name)
+    if isinstance(domain, Date | Timestamp) or (isinstance(domain, Category) and domain.nodes):
+        return _locate_each(domain, values, name)
     unreadable = (encoded.special == Special.INVALID) | (encoded.special == Special.OTHER)
     _refuse_first(domain, values, np.flatnonzero(unreadable | between), name)
     if bool(unreadable.any()) or _has_no_bounds(values):
@@ -735,8 +740,8 @@ def _refuse_first(domain: Domain, values: Any, rows: Ints, name: str) -> None:
             locate_value(domain, value, name=name)
 
 
-def _encode_periods(domain: Date | Timestamp, values: Any, name: str) -> EndCells:
-    """Ends of ranges of time, each distinct one located by itself; what is missing is open."""
+def _locate_each(domain: Domain, values: Any, name: str) -> EndCells:
+    """Ends that may be periods or nodes, each distinct one located by itself; what is missing is open."""
     listed = _list_times(values)
     distinct: dict[object, int] = {}
     codes = [distinct.setdefault(_plain_end(each, name), len(distinct)) for each in listed]

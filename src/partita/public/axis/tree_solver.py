@@ -52,6 +52,7 @@ _SMALLEST_LOOK: Final = 0.7  # and at least so many times: a smaller one would n
 _MOST_LEVELS: Final = 512
 _MOST_TREE_LEVELS: Final = 65
 _LARGEST_SIZE: Final = 2**63
+_LARGEST_TABLE: Final = 2**22  # numbers in a row for each parent: more take more memory than siblings do
 _BATCH: Final = 2**18  # numbers solved together: more take more memory and no less time
 
 
@@ -431,21 +432,57 @@ class TreeSolver:
             levels.append(_Level(family, child, together))
         return _Elimination(stiffness, levels)
 
+    @property
+    def gains(self) -> Floats:
+        """The weight of each node's own measurement against what is below it; 1 for a leaf."""
+        return self.precision / self._eliminated.stiffness
+
+    @cached_property
+    def conditional(self) -> Floats:
+        """The variance of each node by what is seen of it and below it; zero for the root."""
+        found = np.zeros(self.precision.size)
+        for family, child, _ in self._eliminated.levels:
+            found[family.nodes] = child
+        return found
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of the estimate of each node."""
+        found = np.zeros(self.precision.size)
+        found[0] = 1.0 / self._eliminated.stiffness[0]
+        for family, child, together in reversed(self._eliminated.levels):
+            whole, share = family.spread(together), child / family.spread(together)
+            found[family.nodes] = share * (whole - child) + share**2 * family.spread(found[family.parents])
+        return found
+
     @cached_property
     def _nodes(self) -> _Nodes:
         """What ranges need to know about nodes; the siblings of one are summed up among themselves."""
         nodes = _Nodes(*(np.zeros(self.precision.size) for _ in _Nodes._fields))
         nodes.variance[0] = 1.0 / self._eliminated.stiffness[0]
         for family, child, together in reversed(self._eliminated.levels):
-            places, there = family.table()
-            siblings = np.where(there, child[places], 0.0)
             own, whole = family.nodes, family.spread(together)
             nodes.child[own], nodes.together[own] = child, whole
-            nodes.elder[own] = _sum_before(siblings)[there]
-            nodes.younger[own] = _sum_before(siblings[:, ::-1])[:, ::-1][there]
+            nodes.elder[own], nodes.younger[own] = _sum_siblings(family, child)
             share, above = child / whole, family.spread(nodes.variance[family.parents])
             nodes.variance[own] = share * (nodes.elder[own] + nodes.younger[own]) + share**2 * above
         return nodes
+
+
+def _sum_siblings(family: Families, values: Floats) -> tuple[Floats, Floats]:
+    """For each child the sum over its siblings before it, and over those behind it.
+
+    They are summed up family by family, unless one family is so much larger than others that a table of all
+    would be far larger than the level: then over the level, and rounded by what that is larger.
+    """
+    if int(family.sizes.max()) * family.sizes.size > max(_LARGEST_TABLE, 4 * values.size):
+        upto = np.cumsum(values)
+        elder = upto - values - family.spread((upto - values)[family.starts])
+        younger = family.spread(upto[family.starts + family.sizes - 1]) - upto
+        return np.maximum(elder, 0.0), np.maximum(younger, 0.0)
+    places, there = family.table()
+    siblings = np.where(there, values[places], 0.0)
+    return _sum_before(siblings)[there], _sum_before(siblings[:, ::-1])[:, ::-1][there]
 
 
 def _sum_before(rows: Floats) -> Floats:

@@ -44,6 +44,7 @@ from partita.public.sums.totals import KnotTotalRelease
 from partita.public.workload.release import WorkloadRelease
 from partita.trusted.mechanisms.base import Additive, AxisMechanism, FixedCounts, Private
 from partita.trusted.mechanisms.boxes import BoxMechanism
+from partita.trusted.mechanisms.hierarchy import HierarchyCounts
 from partita.trusted.mechanisms.options import Options, option_texts, options_of, read_options
 from partita.trusted.mechanisms.quantiles import QuantileSelection
 from partita.trusted.mechanisms.workload import WorkloadMechanism, format_sentence
@@ -57,6 +58,7 @@ ROWS: Final = (10**3, 10**5, 10**7)
 """Numbers of rows that stand for few, usual and many, where nobody has said how many there are."""
 
 _EQUALITY: Final = "histogram"
+_NODES: Final = "hierarchy"
 _RANGES: Final = "intervals"
 _BOXES: Final = "rectangles"
 _TABLE: Final = "graph"
@@ -489,6 +491,8 @@ def _reason(made: WorkloadMechanism) -> str:
 
 
 def _find_best(domain: Domain, known: Mapping[str, type[Any]], common: Common) -> tuple[str, str]:
+    if isinstance(domain, Category) and domain.nodes:
+        return _NODES, "The column has labels below nodes: each is asked for by itself, so each is counted."
     noisy = [name for name in known if "rho" in common and takes_rho(known[name])]
     if isinstance(domain, Category):
         why = "The column has categories: each is asked for by itself, so each is counted."
@@ -522,7 +526,9 @@ def _make_axis(
     kind: type[Any], name: str, domain: Domain, common: Common, options: Options = NO_OPTIONS
 ) -> AxisMechanism:
     """The mechanism over the cells of a domain; an error about its size is one about the mechanism."""
-    beside = {"special_cells": bool(domain.specials)} if issubclass(kind, FixedCounts) else {}
+    beside: dict[str, Any] = {"special_cells": bool(domain.specials)} if issubclass(kind, FixedCounts) else {}
+    if issubclass(kind, HierarchyCounts) and isinstance(domain, Category) and domain.tree:
+        beside["nodes"] = domain.tree.ranges
     try:
         return cast(AxisMechanism, kind(**spend(kind, common, size=domain.size, **beside, **options)))
     except InvalidParameter as error:

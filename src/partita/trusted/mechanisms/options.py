@@ -27,7 +27,7 @@ _ASKED: Final = "it is a parameter of its own, which says what is published"
 _SET: Final[Mapping[str, str]] = {
     **dict.fromkeys(("epsilon", "rho", "delta", "neighbors", "contributions"), _PAID),
     **dict.fromkeys(
-        ("size", "axes", "keys", "value", "universe", "offset", "unit", "special_cells"), _SCHEMA
+        ("size", "axes", "keys", "value", "universe", "offset", "unit", "special_cells", "nodes"), _SCHEMA
     ),
     **dict.fromkeys(("rho", "states_rho"), _PAID),
     **dict.fromkeys(("queries", "quantiles", "together", "moments"), _ASKED),
