@@ -56,6 +56,8 @@ def _worlds() -> Iterator[World]:
     yield _world("PartitionTents", 4, (0, 0, 2), total=10**5)
     yield _world("SpendingTree", 5, (0, 1, 2), total=40, branching=2, worth=8, growth=4)
     yield _world("Intervals", 4, (0, 0, 2), crowd=_MANY)
+    yield _world("HierarchyCounts", 4, (1, 2, 4), nodes=((0, 2), (0, 1)))
+    yield _world("HierarchyCounts", 4, (0, 1, 2), nodes=((0, 3), (0, 1), (2, 3)), shares=(1, 2, 1))
     yield _world("QuantileSelection", 4, (1, 2, 4))
     yield _world("QuantileSelection", 3, (0, 1, 3), quantiles="1/5", interval=True)
     linear = _maker("LinearQueries", queries=_QUERIES)
@@ -89,6 +91,8 @@ def _law_worlds() -> Iterator[tuple[World, range]]:
         yield _world(name, 2, rows, protected=few), range(max(rows) + 2)
     yield _world("Tents", 2, (0, 1, 2), protected=few), range(-2, 6)
     yield _world("Tree", 2, (0, 1, 2), protected=few), range(4)
+    two = _world("HierarchyCounts", 2, (0, 1, 2), protected=few, nodes=((0, 1),), shares=(1, 1))
+    yield two, range(4)
     yield _world("HistogramCounts", 3, (0, 0, 2), protected=few), range(4)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Final, cast
 
@@ -49,6 +49,7 @@ __all__ = [
 
 MECHANISMS: Final = {
     "gaussian-histogram": "GaussianCounts",
+    "hierarchy": "HierarchyCounts",
     "histogram": "HistogramCounts",
     "intervals-paper": "PaperIntervals",
     "laplace": "Laplace",
@@ -62,6 +63,9 @@ MECHANISMS: Final = {
 
 DOMAINS: Final[dict[str, Domain]] = {
     "gaussian-histogram": Category(["a", "b", "c"]),
+    "hierarchy": Category(
+        {"Kent": {"T1": ["döver", "deal"], "T2": ["ash"]}, "city": None}, ["county", "tract", "town"]
+    ),
     "histogram": Category(["north", "söuth", "east", "west"]),
     "intervals-paper": Integer(0, 2**64 - 1),
     "laplace": Integer(-2, 3),
@@ -127,7 +131,9 @@ EPSILON: Final = Fraction(2, 9)
 
 def mechanism(kind: str) -> Any:
     """The mechanism of a kind over its domain."""
-    made = getattr(pt, MECHANISMS[kind])
+    made, domain = getattr(pt, MECHANISMS[kind]), DOMAINS[kind]
+    if isinstance(domain, Category) and domain.tree:
+        made = partial(made, nodes=domain.tree.ranges)
     return made(size=DOMAINS[kind].size, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
