@@ -133,7 +133,7 @@ def test_a_name_that_suits_a_view_is_taken(name: str, widths: list[int]) -> None
     ("name", "widths", "rule"),
     [
         ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of graph, grid"),
-        ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hist"),
+        ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hier"),
         ("gird", [1], "did you mean 'grid'"),
         (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, group-means"),
     ],
@@ -223,7 +223,7 @@ def test_a_choice_is_a_function_of_public_facts() -> None:
 @pytest.mark.parametrize("mechanism", ["Tree", "tre", "", "automatic", 7, None, ["tree"]], ids=str)
 def test_an_unknown_name_is_refused_with_the_list(mechanism: Any) -> None:
     """The error lists the names, and the nearest one."""
-    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of histogram, .*tree"):
+    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of hierarchy, histogram, .*tree"):
         choose(SMALL, epsilon=1, mechanism=mechanism)
 
 

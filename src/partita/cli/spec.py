@@ -48,8 +48,9 @@ COLUMN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each type of column must say, in the order in which a spec says it; only `zone` may be left out."""
 
-_OF_FILES: Final[Mapping[str, tuple[str, ...]]] = {"category": ("column", "delimiter")}
-"""What a column may say beside that: where in a file its labels are."""
+_OF_FILES: Final = ("column", "columns", "delimiter")
+"""What a category may say beside that: where in a file its labels, or its paths, are."""
+_OF_CATEGORY: Final = (*_OF_FILES, "levels")
 
 _TABLES: Final = ("columns", "release", "csv")
 _CSV: Final = ("delimiter", "header")
@@ -108,6 +109,8 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
     facts = {key: _exact(entries.get(key, _DEFAULTS.get(key))) for key in COLUMN_KEYS[kind]}
     if kind == "category":
         facts["labels"] = _labels(entries, place, Path(where).parent)
+        if isinstance(facts["labels"], Mapping) or "levels" in entries:
+            return _category(facts["labels"], entries, place)
     for key, value in facts.items():
         check(value is not None, f"{place}.{key}", "must be filled in", given=value, fix=_FILL_IN)
     try:
@@ -116,18 +119,33 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
         raise _move_error(error, f"{place}.{error.parameter}", entries.get(error.parameter)) from None
 
 
+def _category(labels: Any, entries: Mapping[str, Any], place: str) -> Domain:
+    """Labels below nodes; the columns of a file name the levels, unless the spec does."""
+    from partita.domain.category import Category
+
+    try:
+        return Category(labels, levels=entries.get("levels", entries.get("columns", ())))
+    except InvalidParameter as error:
+        raise _move_error(error, f"{place}.{error.parameter}", entries.get(error.parameter)) from None
+
+
 def _labels(entries: Mapping[str, Any], place: str, folder: Path) -> object:
-    """The labels of a category, which are listed, or in a file that the spec names from its own folder."""
-    from partita.domain.category import read_labels
+    """The labels of a category, which are listed, or in a file that the spec names from its own folder.
+
+    Labels below nodes are tables of tables, in the spec or made of the paths in a file.
+    """
+    from partita.domain.category import read_labels, read_paths
 
     labels = entries.get("labels")
-    within = {key: entries[key] for key in _OF_FILES["category"] if key in entries}
+    within = {key: entries[key] for key in _OF_FILES if key in entries}
     if not isinstance(labels, str):
         rule, fix = "must come with labels in a file", 'write labels = "labels.csv", or leave it out'
         for key, value in within.items():
             check(False, f"{place}.{key}", rule, given=value, fix=fix)
         return labels
     try:
+        if "columns" in within:
+            return read_paths(folder / labels, **within)
         return read_labels(folder / labels, **within)
     except InvalidParameter as error:
         given = entries.get(error.parameter)
@@ -140,7 +158,8 @@ def _kind(entries: Mapping[str, Any], place: str) -> str:
         fix = _nearest(str(kind), tuple(COLUMN_KEYS))
         rule = f"must be one of {', '.join(COLUMN_KEYS)}"
         raise InvalidParameter(f"{place}.type", rule, given=kind, fix=fix)
-    _check_keys(entries, ("type", *COLUMN_KEYS[kind], *_OF_FILES.get(kind, ())), f"{place}.")
+    beside = _OF_CATEGORY if kind == "category" else ()
+    _check_keys(entries, ("type", *COLUMN_KEYS[kind], *beside), f"{place}.")
     return kind
 
 

@@ -160,11 +160,9 @@ class Category:
     def from_spec(cls, spec: Mapping[str, object]) -> Self:
         if "nodes" not in kind_of(spec)[1]:
             (labels,) = read_entries(spec, "category", "labels")
-            return cls(cast(Sequence[str], labels))
+            return cls(_check_labels(labels))
         labels, nodes, levels = read_entries(spec, "category", "labels", "nodes", "levels")
-        fix = "pass what to_spec returned"
-        check(not isinstance(labels, Mapping), "labels", "must be a list of texts", given="a table", fix=fix)
-        return cls(cast(Sequence[str], labels), cast(Sequence[str], levels), read_nodes(nodes))
+        return cls(_check_labels(labels), cast(Sequence[str], levels), read_nodes(nodes))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, column: str | None = None, delimiter: str = ",") -> Self:

@@ -247,13 +247,13 @@ def _walk(given: Any, above: tuple[str, ...], paths: list[tuple[str, ...]], node
         if not isinstance(label, str) or not label:
             raise InvalidParameter("labels", "must be texts, none empty", given=label, fix=_EXAMPLE)
         path = (*above, label)
-        if below is None:
+        if below is None or (isinstance(below, list | tuple) and not below):
             paths.append(path)
             continue
         number, first = len(nodes), len(paths)
         nodes.append(Node(label, first, first))
         _walk(below, path, paths, nodes)
-        rule, fix = "must have labels below each node", "pass None for what has nothing below it"
+        rule, fix = "must have labels below each node", "pass None, or an empty list, for a label"
         check(len(paths) > first, "labels", rule, given=label, fix=fix)
         nodes[number] = Node(label, first, len(paths) - 1)
         rule, fix = f"must have at most {MOST_NODES:,} nodes", "leave the lowest nodes out"

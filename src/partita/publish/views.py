@@ -375,7 +375,7 @@ class ColumnRequest(CountRequest[ColumnCounts]):
         numbers = map(domain.tree.count, range(len(names)))
         listed = (
             f"{name}, {number:,} nodes, {figure(100 * float(share))}% of epsilon, error {figure(error)}"
-            for name, number, share, error in zip(names, numbers, made.shares, made.level_errors, strict=True)
+            for name, number, share, error in zip(names, numbers, made.parts, made.level_errors, strict=True)
         )
         return (f"levels: {'; '.join(listed)}.",)
 

@@ -36,7 +36,7 @@ class HierarchyCounts(FixedCounts):
 
     Guarantee: epsilon-DP, pure; ADD_REMOVE or CHANGE_ONE.                         [DMNS06; HRMS10]
     Error:     O(levels / epsilon) for a node of any level; never more than that of its level alone.
-    Proof:     docs/proofs/hierarchy.md (integer noise, levels of any shape, consistency, shares)
+    Proof:     docs/proofs/hierarchy_counts.md (integer noise, levels of any shape, consistency, shares)
 
     `nodes` are ranges of cells, each before those inside of it. `shares` are the levels' parts of epsilon
     from the top to the cells, up to a common factor; left out, they are those of the smallest geometric
@@ -67,10 +67,15 @@ class HierarchyCounts(FixedCounts):
         """Which nodes are counted, and the levels that each stands for."""
         return Levels.of(self.size, self.nodes)
 
+    @cached_property
+    def parts(self) -> tuple[Fraction, ...]:
+        """The part of epsilon of each level."""
+        return tuple(share / sum(self.shares) for share in self.shares)
+
     @property
     def sensitivity(self) -> Fraction:
         """A row is in one node for each level, and the shares of all levels add up to one."""
-        return sum(self.shares, Fraction(0))
+        return sum(self.parts, Fraction(0))
 
     @property
     def moved(self) -> Fraction:
@@ -78,12 +83,12 @@ class HierarchyCounts(FixedCounts):
         common = self.levels.common
         if common is None:
             return 2 * self.sensitivity
-        return 2 * (self.sensitivity - sum(self.shares[common.first : common.last + 1], Fraction(0)))
+        return 2 * (self.sensitivity - sum(self.parts[common.first : common.last + 1], Fraction(0)))
 
     @cached_property
     def scales(self) -> tuple[Fraction, ...]:
         """The noise scale of each kind of node: the change of neighbours' counts over its part of epsilon."""
-        return tuple(self.changed / (weight * self.epsilon) for weight in self.levels.weights(self.shares))
+        return tuple(self.changed / (weight * self.epsilon) for weight in self.levels.weights(self.parts))
 
     @cached_property
     def level_errors(self) -> tuple[float, ...]:
@@ -136,7 +141,7 @@ def _check_nodes(nodes: object) -> tuple[tuple[int, int], ...]:
 
 
 def _check_shares(shares: object, levels: Levels) -> tuple[Fraction, ...]:
-    """Positive parts of one, one for each level."""
+    """Positive numbers, one for each level."""
     if shares is None:
         units = [Fraction(each) for each in _balance(levels)]
         return tuple(each / sum(units) for each in units)
@@ -145,7 +150,7 @@ def _check_shares(shares: object, levels: Levels) -> tuple[Fraction, ...]:
     rule = f"must be {levels.number} positive numbers, one for each level from the top"
     fits = len(exact) == levels.number and min(exact) > 0
     check(fits, "shares", rule, given=shares, fix="leave them out for those of the smallest error")
-    return tuple(each / sum(exact) for each in exact)
+    return exact
 
 
 def _balance(levels: Levels) -> tuple[int, ...]:

@@ -62,7 +62,7 @@ def trees(draw: st.DrawFn) -> Any:
 def test_every_cell_spends_each_level_once(tree: Any) -> None:
     """Whatever the shape, the shares of the nodes that hold a cell add up to one, exactly."""
     mechanism = made(tree)
-    levels, weights = mechanism.levels, mechanism.levels.weights(mechanism.shares)
+    levels, weights = mechanism.levels, mechanism.levels.weights(mechanism.parts)
 
     for cell in range(mechanism.size):
         holding = (levels.shape.first[1:] <= cell) & (cell <= levels.shape.last[1:])
@@ -195,7 +195,7 @@ WIDE: Any = {
 def test_no_level_is_worse_than_a_view_of_its_own(tree: Any) -> None:
     """The predicted error of each level is at most that of its counts alone with the same share."""
     mechanism = made(tree)
-    for share, error in zip(mechanism.shares, mechanism.level_errors, strict=True):
+    for share, error in zip(mechanism.parts, mechanism.level_errors, strict=True):
         assert error <= np.sqrt(laplace_variance(1 / share)) * (1 + 1e-9)
 
 

@@ -154,7 +154,7 @@ def test_persons_with_several_rows_are_paid_for(rows: int) -> None:
 
 
 def _without_lowest_level(self: Any) -> Fraction:
-    return sum(self.shares[:-1], Fraction(0))
+    return sum(self.parts[:-1], Fraction(0))
 
 
 def _own_share(self: Levels, shares: Any) -> tuple[Fraction, ...]:
