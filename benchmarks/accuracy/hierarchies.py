@@ -2,8 +2,8 @@
 
 Root-mean-square errors of all nodes of a level, in units of 1/epsilon, on made-up geographies: ours, the sums
 of a flat view of all labels with all of epsilon, and a view of each level with an equal share and nothing
-made consistent. `gate` is the error of a level over that of a view of its own with the share that ours gives it,
-and `held` the share of its 95% intervals that hold the truth. Nothing was chosen on the families held out.
+made consistent. `gate` is the error of a level over that of a view of its own with the share that ours gives
+it, and `held` the share of its 95% intervals that hold the truth. Nothing was chosen on the families held out.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def table(families: str, trials: int) -> Iterator[str]:
                 root = {key: mean[key] ** 0.5 for key in ("ours", "unbiased", "flat", "apart", "alone")}
                 yield (
                     f"| {name} | {epsilon} | {level} | {mean['nodes']:,.0f} | {mean['share']:.2f} | "
-                    f"{root['ours']:.2f} | {root['unbiased']:.2f} | {root['flat']:.2f} | {root['apart']:.2f} | "
-                    f"{root['ours'] / root['alone']:.2f} | {100 * mean['held']:.1f}% |"
+                    f"{root['ours']:.2f} | {root['unbiased']:.2f} | {root['flat']:.2f} | "
+                    f"{root['apart']:.2f} | {root['ours'] / root['alone']:.2f} | {100 * mean['held']:.1f}% |"
                 )
 
 

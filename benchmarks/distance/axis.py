@@ -18,6 +18,7 @@ from benchmarks.distance.row import (
 )
 from partita import (
     GaussianCounts,
+    HierarchyCounts,
     Histogram,
     HistogramCounts,
     Intervals,
@@ -67,6 +68,27 @@ def gaussian_counts(trials: int) -> Distance:
         measured=Measured.root(squares),
         bound=expm1(2 / 8) ** -0.5,
         source="any unbiased zCDP mechanism: Cauchy and Schwarz on the divergence of order 2",
+    )
+
+
+def hierarchy_counts(trials: int) -> Distance:
+    """A node of any of three levels, each of them as often as it occurs."""
+    counties = [(first, first + 127) for first in range(0, _SIZE, 128)]
+    tracts = [(first, first + 15) for first in range(0, _SIZE, 16)]
+    nodes = sorted([*counties, *tracts], key=lambda each: (each[0], -each[1]))
+    mechanism, people = HierarchyCounts(size=_SIZE, nodes=nodes, epsilon=1), _hill()
+    shape = mechanism.levels.shape
+    lows, highs = shape.first[1:], shape.last[1:]
+    released = (mechanism.release(people, noise=noise) for noise in noises(trials))
+    cells = np.arange(_SIZE)
+    gram = sum(np.equal.outer(cells // width, cells // width).astype(float) for width in (1, 16, 128))
+    return Distance(
+        mechanism="hierarchy_counts",
+        setting="8 nodes above 64 above 1,024 cells, epsilon 1",
+        what="root mean square error of a node",
+        measured=Measured.root([np.mean(_misses(each, people, lows, highs) ** 2) for each in released]),
+        bound=linear_bound(gram, lows.size, 1),
+        source=_LINEAR,
     )
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.patches import Rectangle
 
 from partita import (
     GaussianCounts,
+    HierarchyCounts,
     Histogram,
     HistogramCounts,
     Intervals,
@@ -55,6 +57,26 @@ def gaussian_counts() -> Any:
     axes.plot(np.arange(16), released.noisy, "o", color=BLUE, label="released: every cell, for rho 1/8")
     axes.set(xlabel="cell")
     axes.legend()
+    return figure
+
+
+def hierarchy_counts() -> Any:
+    """The nodes of three levels as boxes, one label without a node above it, and the estimate of each."""
+    figure, axes = canvas(height=2.6)
+    nodes = [(0, 8), (0, 4), (5, 8), (9, 14), (9, 11), (12, 14)]
+    mechanism = HierarchyCounts(size=16, nodes=nodes, epsilon="1/2", shares=(1, 1, 1))
+    released, shape = mechanism.release(_FEW, noise=fixed_noise()), mechanism.levels.shape
+    for node in range(1, shape.first.size):
+        first, last = int(shape.first[node]), int(shape.last[node])
+        span, answer = mechanism.levels.spans[mechanism.levels.kinds[node - 1]], released.count(first, last)
+        color = (BLUE, GREEN, ORANGE)[span.first]
+        box = (first - 0.46, -span.last - 0.42), last - first + 0.92, span.last - span.first + 0.84
+        axes.add_patch(Rectangle(*box, facecolor=to_rgba(color, 0.25), edgecolor=color, linewidth=0.6))
+        low, high = answer.interval()
+        text = f"{answer.value:.0f}" if first == last else f"{answer.value:.0f} ({low:.0f} .. {high:.0f})"
+        axes.text((first + last) / 2, -(span.first + span.last) / 2, text, ha="center", va="center")
+    axes.set(xlim=(-0.6, 15.6), ylim=(-2.6, 0.6), xlabel="labels")
+    axes.set_yticks([0, -1, -2], ["county", "tract", "block"])
     return figure
 
 
