@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Number
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, final
@@ -237,17 +238,23 @@ class Answer(NoisyNumber):
             lows, highs = _share_beta(answers, beta)
             return sum(lows), sum(highs)
 
+        value = sum(answer.value for answer in answers)
+        modelled = any(answer.likely is not None for answer in answers)
         return Answer(
-            sum(answer.value for answer in answers),
+            value,
             lambda: math.hypot(*(answer.error for answer in answers)),
             bounds,
             sum(answer.least for answer in answers),
             weakest_basis(answer.basis for answer in answers),
+            likely=partial(_join_sides, answers) if modelled else None,
         )
 
     def adjusted(self, factor: float) -> Answer:
         """The value times a factor, to agree with a total that others share; error and bounds stay."""
-        return replace(self, value=self.value * factor)
+        value, likely = self.value * factor, self.likely
+        if likely is None:
+            return replace(self, value=value)
+        return replace(self, value=value, likely=partial(_reach_value, likely, value))
 
     @staticmethod
     def combined(answers: Sequence[Answer]) -> Answer:
@@ -285,6 +292,20 @@ class Answer(NoisyNumber):
             ("note", self.note or None),
         ]
         return card("Answer", facts, below=[whisker(self.value, likely, certain)])
+
+
+def _reach_value(likely: Bounds, value: float, beta: float) -> tuple[float, float]:
+    """Bounds of a model, lengthened to hold a value."""
+    low, high = likely(beta)
+    return min(low, value), max(high, value)
+
+
+def _join_sides(answers: Sequence[Answer], beta: float) -> tuple[float, float]:
+    """Bounds of a sum of independent answers: their middles add up, and half-widths as errors do."""
+    value = sum(answer.value for answer in answers)
+    below, above = np.array([answer.sides(1 - beta) for answer in answers]).T
+    middle, half = value + float((above - below).sum()) / 2, math.hypot(*((above + below) / 2).tolist())
+    return min(value, middle - half), max(value, middle + half)
 
 
 @final

@@ -223,7 +223,9 @@ def test_a_choice_is_a_function_of_public_facts() -> None:
 @pytest.mark.parametrize("mechanism", ["Tree", "tre", "", "automatic", 7, None, ["tree"]], ids=str)
 def test_an_unknown_name_is_refused_with_the_list(mechanism: Any) -> None:
     """The error lists the names, and the nearest one."""
-    with pytest.raises(InvalidParameter, match=r"mechanism must be 'auto' or one of hierarchy, histogram, .*tree"):
+    with pytest.raises(
+        InvalidParameter, match=r"mechanism must be 'auto' or one of hierarchy, histogram, .*tree"
+    ):
         choose(SMALL, epsilon=1, mechanism=mechanism)
 
 

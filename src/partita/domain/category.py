@@ -181,7 +181,11 @@ class Category:
         Its first line names the columns, and each other line is a path: the entries of `columns` from the top
         to the label, such as county, tract and block, which name the levels. Lower entries may be empty.
         """
-        return cls(read_paths(path, columns=columns, delimiter=delimiter), levels=columns)
+        paths, shown = read_paths(path, columns=columns, delimiter=delimiter), os.path.basename(path)
+        try:
+            return cls(paths, levels=columns)
+        except InvalidParameter as error:  # no error shows a line of the file: it may be data
+            raise InvalidParameter(error.parameter, error.rule, given=shown, fix=error.fix) from None
 
     @cached_property
     def _cells(self) -> dict[str, int]:

@@ -212,7 +212,7 @@ class HierarchyRelease(AxisRelease):
 
         def likely(beta: float) -> tuple[float, float]:
             below, above = Answer(centre, plain.spread, bounds, kurtosis=spread.kurtosis).sides(1 - beta)
-            return max(least, min(centre - below, value)), max(centre + above, value)
+            return min(centre - below, value), max(centre + above, value)
 
         return Answer(value, plain.spread, bounds, least, likely=likely)
 
