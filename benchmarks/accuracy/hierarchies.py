@@ -3,7 +3,7 @@
 Root-mean-square errors of all nodes of a level, in units of 1/epsilon, on made-up geographies: ours, the sums
 of a flat view of all labels with all of epsilon, and a view of each level with an equal share and nothing
 made consistent. `gate` is the error of a level over that of a view of its own with the share that ours gives
-it, and `held` the share of its 95% intervals that hold the truth. Nothing was chosen on the families held out.
+it, and `held` the share of its 95% intervals that hold the truth. Nothing was chosen on those held out.
 """
 
 from __future__ import annotations
