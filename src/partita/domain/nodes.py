@@ -172,8 +172,8 @@ class LabelTree:
                 self._place(stack, last, at)[self.labels[at]] = None
             cell = max(cell, first)
             del stack[depth + 1 :], last[depth + 1 :]
-            stack[-1][label] = inner = {}
-            stack.append(inner)
+            stack.append({})
+            stack[-2][label] = stack[-1]
             last.append(behind)
         for at in range(cell, len(self.labels)):
             self._place(stack, last, at)[self.labels[at]] = None
