@@ -72,7 +72,8 @@ class Levels:
         order = np.lexsort([rows[:, 0], level])
         rows, level = rows[order], level[order]
         spans, kinds = np.unique(rows[:, 2:], axis=0, return_inverse=True)
-        found = [TreeLevel(*(np.array([end], np.uint64) for end in (0, size - 1)), np.ones(1, np.bool_))]
+        ends = np.array([0, size - 1], np.uint64)
+        found = [TreeLevel(ends[:1], ends[1:], np.ones(1, np.bool_))]
         for each in range(int(level[-1]) + 1):
             first, last = rows[level == each, :2].T
             found.append(TreeLevel(first.astype(np.uint64), last.astype(np.uint64), last > first))
@@ -141,7 +142,7 @@ class HierarchyRelease(AxisRelease):
 
     size: int = field(init=False)
     shape: TreeShape
-    kinds: Ints
+    scale_numbers: Ints
     noisy: NDArray[Any]
     scales: tuple[Fraction, ...]
     guarantee: Guarantee | None = None
@@ -157,7 +158,7 @@ class HierarchyRelease(AxisRelease):
     @cached_property
     def solver(self) -> TreeSolver:
         """What puts all noisy counts together."""
-        precision = np.concatenate([np.zeros(1), (1.0 / laplace_variances(self.rates))[self.kinds]])
+        precision = np.concatenate([np.zeros(1), (1.0 / laplace_variances(self.rates))[self.scale_numbers]])
         return TreeSolver(self.shape, precision, np.zeros(precision.size))
 
     @cached_property
@@ -271,24 +272,24 @@ class HierarchyRelease(AxisRelease):
         """The shape of the hierarchy, and the noisy count of each node."""
         scales: list[Json] = [str(scale) for scale in self.scales]
         shape = {"levels": self.shape.levels, "first": self.shape.first, "last": self.shape.last}
-        return Parts({"scales": scales}, {**shape, "kinds": self.kinds, "noisy": self.noisy})
+        return Parts({"scales": scales}, {**shape, "scale_numbers": self.scale_numbers, "noisy": self.noisy})
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         reader = PartsReader(parts)
-        reader.expect(facts=("scales",), series=("levels", "first", "last", "kinds", "noisy"))
+        reader.expect(facts=("scales",), series=("levels", "first", "last", "scale_numbers", "noisy"))
         first, last = reader.row("first", np.uint64), reader.row("last", np.uint64)
-        kinds, scales = reader.row("kinds", np.int64), reader.scales("scales", most=_MOST_KINDS)
-        if first.size != last.size or kinds.size != first.size - 1 or int(last[0]) >= LARGEST_SIZE:
+        numbers, scales = reader.row("scale_numbers", np.int64), reader.scales("scales", most=_MOST_KINDS)
+        if first.size != last.size or numbers.size != first.size - 1 or int(last[0]) >= LARGEST_SIZE:
             raise damaged("nodes", f"must be as many of each kind, over at most {LARGEST_SIZE} cells")
-        if bool((kinds < 0).any()) or int(kinds.max(initial=0)) >= len(scales):
-            raise damaged("kinds", "must be those of the scales")
+        if bool((numbers < 0).any()) or int(numbers.max(initial=0)) >= len(scales):
+            raise damaged("scale_numbers", "must be those of the scales")
         expanded = last > first
         expanded[0] = True
         return cls(
             shape=TreeShape(reader.row("levels", np.int64), first, last, expanded),
-            kinds=kinds,
-            noisy=reader.noisy("noisy", count=kinds.size),
+            scale_numbers=numbers,
+            noisy=reader.noisy("noisy", count=numbers.size),
             scales=scales,
             guarantee=guarantee,
         )
@@ -302,7 +303,7 @@ class HierarchyRelease(AxisRelease):
     def _gains(self) -> Floats:
         """The largest weight that a noisy count of each kind has in its own node."""
         found = np.full(len(self.scales), 1e-9)
-        np.maximum.at(found, self.kinds, self.solver.gains[1:])
+        np.maximum.at(found, self.scale_numbers, self.solver.gains[1:])
         return found
 
 

@@ -121,7 +121,7 @@ class HierarchyCounts(FixedCounts):
     def _released(self, noisy: NDArray[Any], guarantee: Guarantee | None) -> HierarchyRelease:
         return HierarchyRelease(
             shape=self.levels.shape,
-            kinds=self.levels.kinds,
+            scale_numbers=self.levels.kinds,
             noisy=noisy,
             scales=self.scales,
             guarantee=guarantee,

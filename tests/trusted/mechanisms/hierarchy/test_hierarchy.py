@@ -81,7 +81,7 @@ def test_estimates_are_the_least_squares_solution(tree: Any, seed: int) -> None:
     release = mechanism.release(Histogram.dense(counts), noise=tape_noise(EndlessTape(seed)))
     rows, noise = (
         matrix(release),
-        np.array([laplace_variance(release.scales[kind]) for kind in release.kinds]),
+        np.array([laplace_variance(release.scales[kind]) for kind in release.scale_numbers]),
     )
     covariance = np.linalg.inv(rows.T @ (rows / noise[:, None]))
     solved = covariance @ rows.T @ (release.noisy / noise)
@@ -107,7 +107,7 @@ def test_no_noise_weighs_more_than_the_gain_of_its_node(tree: Any, seed: int) ->
     release = mechanism.release(Histogram.dense([1] * mechanism.size), noise=ZeroNoise())
     rows, noise = (
         matrix(release),
-        np.array([laplace_variance(release.scales[kind]) for kind in release.kinds]),
+        np.array([laplace_variance(release.scales[kind]) for kind in release.scale_numbers]),
     )
     weigh = np.linalg.inv(rows.T @ (rows / noise[:, None])) @ (rows / noise[:, None]).T
     asked = np.random.default_rng(seed).random((20, release.size))
@@ -137,7 +137,7 @@ def test_raising_negative_counts_leaves_the_nodes_above() -> None:
     release = mechanism.release(Histogram.dense((90, 0, 0, 5, 5, 5)), noise=ZeroNoise())
     shifted = pt.HierarchyRelease(
         shape=release.shape,
-        kinds=release.kinds,
+        scale_numbers=release.scale_numbers,
         scales=release.scales,
         noisy=release.noisy + np.eye(8, dtype=int)[3] * -9,
     )
@@ -167,7 +167,7 @@ def test_a_node_with_one_below_it_is_counted_once() -> None:
         for first, last, kind in zip(
             release.shape.first[1:].tolist(),
             release.shape.last[1:].tolist(),
-            release.kinds.tolist(),
+            release.scale_numbers.tolist(),
             strict=True,
         )
     }
@@ -255,7 +255,8 @@ def test_intervals_hold_on_every_level(epsilon: str) -> None:
     """Of 95% intervals on sparse data 93% and more hold on each level, and errors of the top do not grow."""
     mechanism, chance = made(WIDE, epsilon=epsilon), np.random.default_rng(5)
     truth = np.floor(chance.pareto(1.1, mechanism.size) * 2).astype(np.int64)
-    before, held, squares, alone = np.concatenate([[0], np.cumsum(truth)]), {}, [], []
+    before, held = np.concatenate([[0], np.cumsum(truth)]), dict[int, list[bool]]()
+    squares, alone = list[float](), list[float]()
     for seed in range(10):
         release = mechanism.release(Histogram.dense(truth), noise=tape_noise(EndlessTape(seed)))
         for level in range(3):
