@@ -307,3 +307,53 @@ def test_long_lists_of_labels_are_abbreviated(run: Run, folder: Path) -> None:
         "did you mean 'label 299'?"
         in run("query", "a.parquet", "count where x in ('label 3', 'lable 299')").err
     )
+
+
+# --- labels below nodes -----------------------------------------------------------------------------
+
+PLACES = Category({"Kent": {"K1": ["a", "b"], "K2": ["c"]}, "City": None}, ["county", "tract", "block"])
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        'levels = ["county", "tract", "block"]\nlabels.City = []\n'
+        'labels.Kent = {K1 = ["a", "b"], K2 = ["c"]}',
+        'labels = "places.csv"\ncolumns = ["county", "tract", "block"]',
+    ],
+)
+def test_labels_below_nodes_are_tables_or_paths_in_a_file(entries: str, folder: Path) -> None:
+    """Tables of tables say what a code book of paths says; its columns name the levels."""
+    (folder / "places.csv").write_text("county,tract,block\nKent,K1,a\nKent,K1,b\nKent,K2,c\nCity,,\n")
+    places = PLACES
+    if "labels.City" in entries:
+        places = Category({"City": None, "Kent": {"K1": ["a", "b"], "K2": ["c"]}}, places.levels)
+
+    assert read_spec(written(folder, f'[columns.x]\ntype = "category"\n{entries}')).columns == {"x": places}
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ("labels = {Kent = 3}", r"columns\.x\.labels must be tables of tables"),
+        ('labels = ["a"]\nlevels = ["block"]', r"columns\.x\.levels must come with nodes"),
+        ('labels = {Kent = ["a"]}\nlevels = ["county"]', r"columns\.x\.levels must be 2 different names"),
+        ('labels = "places.csv"\ncolumns = ["county", "town"]', r"columns\.x\.column must name one column"),
+        ('labels = "places.csv"\ncolumns = ["county"]', r"columns\.x\.columns must be a list of names"),
+        (
+            'labels = ["a"]\ncolumns = ["county", "town"]',
+            r"columns\.x\.columns must come with labels in a file",
+        ),
+        (
+            'labels = "places.csv"\ncolumns = ["tract", "block"]',
+            r"columns\.x\.labels must name each label once",
+        ),
+    ],
+)
+def test_wrong_labels_below_nodes_are_named(entries: str, said: str, folder: Path) -> None:
+    """The entry of the spec that is wrong, and no line of the file."""
+    (folder / "places.csv").write_text(f"county,tract,block\nKent,{CANARY},a\nEssex,{CANARY},a\n")
+
+    with pytest.raises(InvalidParameter, match=said) as refused:
+        read_spec(written(folder, f'[columns.x]\ntype = "category"\n{entries}'))
+    assert CANARY not in str(refused.value)
