@@ -93,6 +93,12 @@ def _linear_queries() -> Any:
     return mechanism.release(_histogram(4), noise=tape_noise(EndlessTape("linear"))).noisy
 
 
+def _hierarchy() -> Any:
+    """Nodes of uneven depth, with the shares that follow from them."""
+    mechanism = pt.HierarchyCounts(size=40, nodes=[(0, 29), (0, 9), (10, 29), (30, 30)], epsilon="1/2")
+    return mechanism.release(_histogram(40), noise=tape_noise(EndlessTape("hierarchy"))).noisy
+
+
 def _online() -> Any:
     """Answers of a session that measures some of its queries."""
     rows = {"visits": [number * number % 6 for number in range(400)]}
@@ -233,6 +239,7 @@ CASES: Final[dict[str, Case]] = {
     },
     **{f"cutter {law}, {size}": partial(_cutter, law, size) for law in LAWS for size in (9, 1000)},
     "linear queries": _linear_queries,
+    "hierarchy": _hierarchy,
     "online weights": _online,
     **{f"counter {name}, {eps}": partial(_counter, name, eps) for name in COUNTERS for eps in ("1/3", "2")},
     "counter family": _family,
