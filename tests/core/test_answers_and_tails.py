@@ -98,3 +98,25 @@ def test_the_reach_grows_with_terms_and_confidence(scale: int, beta: float, term
     assert reach <= laplace_sum_reach(Fraction(scale), terms + 1, beta)
     assert reach <= laplace_sum_reach(Fraction(scale), terms, beta / 2)
     assert laplace_sum_reach(Fraction(scale), 0, beta) == 0
+
+
+def _skewed(value: float, low: float, high: float) -> Answer:
+    """An answer whose interval is given, and wide bounds for certain."""
+    return Answer(value, lambda: 1.0, lambda beta: (-100.0, 100.0), -100.0, likely=lambda beta: (low, high))
+
+
+def test_a_sum_keeps_the_middles_of_intervals() -> None:
+    """Of independent parts middles add up, half-widths as errors do, and the sum's value is inside."""
+    both = Answer.together([_skewed(9.0, 2.0, 8.0), _skewed(5.0, 1.0, 9.0)])
+
+    assert both.interval() == (5.0, 15.0)  # about 5 + 5, with 3 and 4 to either side
+    low, high = Answer.together([_skewed(30.0, 2.0, 8.0), _skewed(5.0, 1.0, 9.0)]).interval()
+    assert low <= 35.0 <= high
+
+
+def test_a_value_that_is_scaled_stays_in_its_interval() -> None:
+    """Brought to another total, the value is reached by the interval, which is no shorter."""
+    scaled = _skewed(6.0, 2.0, 8.0).adjusted(2.0)
+
+    assert scaled.value == 12.0
+    assert scaled.interval() == (2.0, 12.0)
