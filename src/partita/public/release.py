@@ -83,10 +83,10 @@ from partita.public.window import window_heat
 from partita.public.workload.release import QueryView
 
 if TYPE_CHECKING:
-    from partita.public.measurements import NoisyMeasurements
     from partita.public.card import Card
     from partita.public.card_sources import AuditEvidence, BudgetHistory, NameTexts
     from partita.public.file import FileFacts
+    from partita.public.measurements import NoisyMeasurements
     from partita.public.relations import DuckConnection
     from partita.public.sql import SqlResult
 
