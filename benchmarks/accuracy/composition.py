@@ -1,7 +1,7 @@
 """`python -m benchmarks.accuracy.composition`: the standard error of each of k counts, theorem by theorem.
 
-
-
+One person is in all k counts, each of which changes by one at most; all together are (1, 10^-6)-DP.
+`drawn` is the standard deviation of 10^5 draws of the last noise, from the shipped sampler.
 """
 
 from __future__ import annotations
