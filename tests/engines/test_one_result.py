@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from partita.domain.axis import MOST_AXES, Axis
+from partita.errors import InvalidParameter
 from partita.public.boxes.bins import AxisBins
 from partita.publish.plan import plan
 from partita.publish.publish import count
@@ -160,6 +161,23 @@ def test_every_engine_keeps_the_same_rows_of_a_person(
         assert_same(found.points(by), expected(WHOLE, by, **BOUNDED).points(by))
 
 
+@pytest.mark.parametrize("by", VIEWS[:2], ids=" x ".join)
+def test_every_engine_ranks_the_same_rows(
+    engine: str, by: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    """Counted for several bounds at once, rows within each are those of the bound alone; Spark refuses."""
+    limits, several = (1, 2, 5), {**BOUNDED, "contributions": (1, 2, 5)}
+    with loaded(engine, cases()[WHOLE], request) as data:
+        if engine == "spark":
+            with pytest.raises(InvalidParameter, match="must be a number of rows"):
+                tallied(open_source(data), by, **several)
+            return
+        found = tallied(open_source(data), by, **several)
+        for place, limit in enumerate(limits):
+            told = expected(WHOLE, by, **{**BOUNDED, "contributions": limit})
+            assert_same(found.within(limits, place).points(by), told.points(by))
+
+
 @pytest.mark.parametrize("person", ["whole", "unsigned", "price", "word", "region", "real"])
 def test_every_engine_knows_the_same_persons(
     engine: str, person: str, request: pytest.FixtureRequest
@@ -240,8 +258,9 @@ def asked() -> Request:
 
 def test_publishing_counts_the_same_on_every_engine(engine: str, request: pytest.FixtureRequest) -> None:
     """What `publish` draws noise on is the same, whatever counted it: all but the noise is one result."""
-    told = count(open_source(cases()[WHOLE]), asked(), "people")
+    told: Any = count(open_source(cases()[WHOLE]), asked(), "people")
 
     with loaded(engine, cases()[WHOLE], request) as data:
-        for mine, theirs in zip(count(open_source(data), asked(), "people"), told, strict=True):
+        found: Any = count(open_source(data), asked(), "people")
+        for mine, theirs in zip(found, told, strict=True):
             assert_same(mine, theirs)

@@ -28,7 +28,7 @@ from partita.domain.base import Domain
 from partita.errors import PartitaError, SourceError, check
 from partita.trusted.sources.arrow import check_sum, from_engine, sort, to_engine, wide_type, widen
 from partita.trusted.sources.base import Batches, Rows, Table, attempt, check_column_names
-from partita.trusted.sources.tally import Tally, find_starts, tally
+from partita.trusted.sources.tally import Limits, Tally, find_starts, tally
 from partita.trusted.sources.wide import WideTally, is_wide, tally_rows
 
 PREFIX: Final = "partita-scratch-"
@@ -72,7 +72,7 @@ class LocalSource:
         by: Sequence[str] | None = None,
         *,
         person: str | None = None,
-        contributions: int = 1,
+        contributions: Limits = 1,
         salt: str = "",
         where: tuple[str, str] | None = None,
     ) -> Tally | WideTally:

@@ -55,6 +55,7 @@ from partita.trusted.sources.base import Table, attempt, check_column_names, loc
 from partita.trusted.sources.engine import finish
 from partita.trusted.sources.tally import (
     ColumnCounts,
+    Limits,
     Tally,
     check_request,
     encode_column,
@@ -226,7 +227,7 @@ class Postgres:
         by: Sequence[str] | None = None,
         *,
         person: str | None = None,
-        contributions: int = 1,
+        contributions: Limits = 1,
         salt: str = "",
         where: tuple[str, str] | None = None,
     ) -> Tally | PostgresTally:

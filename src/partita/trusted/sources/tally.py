@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,15 @@ from partita.trusted.sources.arrow import PYTHON, UNREADABLE, find_distinct
 from partita.trusted.sources.base import Source, check_column_names, locate_columns
 
 Array: TypeAlias = npt.NDArray[Any]
+
+Limits: TypeAlias = int | tuple[int, ...]
+"""How many rows of a person count; or several such numbers, ascending, of which one is chosen later."""
+
+RANK: Final = ""
+"""The column of a tally for several limits that says, of each row, the first of them within which it counts.
+
+No column of a caller has an empty name.
+"""
 
 
 def regroup(keys: Sequence[Array], counts: Ints) -> tuple[list[Array], Ints]:
@@ -93,25 +102,80 @@ def bound_contributions(
     removing other people's rows never changes which of mine are kept. If I add one row, either it is
     left out, or it is kept and, when I already had `limit`, exactly one other row leaves.
     """
+    rows, weights, ranked = _rank_rows(persons, names, cells, counts, limits=(limit,), salt=salt)
+    kept = weights.copy()
+    for low, high, places in ranked:
+        kept[low:high] = 0
+        for place in places:
+            kept[place] += 1
+    there = kept > 0
+    pairs = zip(rows[0::2], rows[1::2], strict=True)
+    return [Encoded(cell[there], special[there]) for special, cell in pairs], kept[there]
+
+
+def rank_contributions(
+    persons: Ints,
+    names: Sequence[bytes],
+    cells: Sequence[Encoded],
+    counts: Ints,
+    *,
+    limits: tuple[int, ...],
+    salt: bytes,
+) -> tuple[list[Encoded], Ints]:
+    """The rows that the largest of several limits keeps, with one more column: see `RANK`.
+
+    Those that have one of the first i + 1 ranks are the rows that `bound_contributions` keeps for the i-th
+    limit.
+    """
+    rows, weights, ranked = _rank_rows(persons, names, cells, counts, limits=limits, salt=salt)
+    whole = np.ones(len(weights), np.bool_)
+    # A row that is the n-th of its person counts within the first limit that is larger than n.
+    ranks = np.searchsorted(limits, np.arange(limits[-1]), side="right")
+    places, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for low, high, chosen in ranked:
+        whole[low:high] = False
+        places.append(np.array(chosen, np.int64))
+        found.append(ranks[: len(chosen)])
+    apart, rank = np.concatenate(places), np.concatenate(found)
+    every = np.append(np.flatnonzero(whole), apart)
+    times = np.append(weights[whole], np.ones(apart.size, np.int64))
+    first = np.append(np.zeros(int(whole.sum()), np.int64), rank).astype(np.uint64)
+    pairs = zip(rows[0::2], rows[1::2], strict=True)
+    kept = [Encoded(cell[every], special[every]) for special, cell in pairs]
+    return [*kept, Encoded(first, np.zeros(every.size, np.uint8))], times
+
+
+def _rank_rows(
+    persons: Ints,
+    names: Sequence[bytes],
+    cells: Sequence[Encoded],
+    counts: Ints,
+    *,
+    limits: tuple[int, ...],
+    salt: bytes,
+) -> tuple[list[Array], Ints, Iterator[tuple[int, int, list[int]]]]:
+    """Rows by person and cells, how many there are of each, and what is to be ranked.
+
+    That is, for each person with more rows than the first limit, where the rows of this person start and end,
+    and the places of the rows with the smallest numbers, in order, as many as the last limit allows.
+    """
     keys = [key for column in cells for key in (column.special, column.cells)]
     (person, *rows), weights = regroup([persons, *keys], counts)
     first = find_starts([person])
     totals = np.add.reduceat(weights, first) if len(first) else weights
     edges = np.append(first, len(person))
-    kept = weights.copy()
     # The cells of each row as the bytes that are hashed.
     flat = np.rec.fromarrays([row.astype(row.dtype.newbyteorder(">")) for row in rows])
     packed = flat.view(f"V{flat.dtype.itemsize}")
-    for group in np.flatnonzero(totals > limit).tolist():
-        low, high = int(edges[group]), int(edges[group + 1])
-        prefix = _with_length(salt) + _with_length(names[person[low]])
-        kept[low:high] = 0
-        numbers = _hash_rows(prefix, packed[low:high].tolist(), weights[low:high].tolist())
-        for _, place, _ in heapq.nsmallest(limit, numbers):
-            kept[low + place] += 1
-    there = kept > 0
-    pairs = zip(rows[0::2], rows[1::2], strict=True)
-    return [Encoded(cell[there], special[there]) for special, cell in pairs], kept[there]
+
+    def ranked() -> Iterator[tuple[int, int, list[int]]]:
+        for group in np.flatnonzero(totals > limits[0]).tolist():
+            low, high = int(edges[group]), int(edges[group + 1])
+            prefix = _with_length(salt) + _with_length(names[person[low]])
+            numbers = _hash_rows(prefix, packed[low:high].tolist(), weights[low:high].tolist())
+            yield low, high, [low + place for _, place, _ in heapq.nsmallest(limits[-1], numbers)]
+
+    return rows, weights, ranked()
 
 
 def _hash_rows(
@@ -177,6 +241,14 @@ class Tally:
     counts: Ints
     contributions: int
 
+    def within(self, limits: tuple[int, ...], place: int) -> Tally:
+        """The rows within one of the limits for which they were counted, as if they were for it alone."""
+        there = np.flatnonzero(self.cells[RANK].cells <= place)
+        names = [name for name in self.cells if name != RANK]
+        keys = [key for name in names for key in (self.cells[name].special, self.cells[name].cells)]
+        merged, totals = regroup([key[there] for key in keys], self.counts[there])
+        return _tally_cells(self.schema, names, merged, totals, limits[place])
+
     def column(self, name: str) -> ColumnCounts:
         """The counts of one column by itself."""
         locate_columns([name], list(self.cells))
@@ -232,7 +304,7 @@ def tally(
     by: Sequence[str] | None = None,
     *,
     person: str | None = None,
-    contributions: int = 1,
+    contributions: Limits = 1,
     salt: str = "",
     where: tuple[str, str] | None = None,
 ) -> Tally:
@@ -240,7 +312,8 @@ def tally(
 
     With `where`, a column and a text, only rows count whose value in that column is the text, as a
     `Category` matches a label. With `person`, the column that holds an id, at most `contributions` of
-    each person's rows count, chosen as `bound_contributions` says. Without it every row counts.
+    each person's rows count, chosen as `bound_contributions` says. Without it every row counts. With several
+    `contributions` there is one more column, `RANK`, from which `within` takes the rows for one of them.
 
     >>> from partita.domain import Integer
     >>> from partita.trusted.sources.open import open_source
@@ -248,7 +321,7 @@ def tally(
     >>> ages.histogram.counts.tolist(), ages.specials["above"]
     ([2, 1], 1)
     """
-    names, limit, keys = check_request(schema, by, person=person, contributions=contributions, where=where)
+    names, limits, keys = check_request(schema, by, person=person, contributions=contributions, where=where)
     check(isinstance(source, Source), "source", "must be a source", given=source, fix="use open_source")
     table = source.counts(keys)
     if where is not None:
@@ -259,15 +332,31 @@ def tally(
     counts = table.column(len(keys)).to_numpy()
     if person is not None:
         who, ids = number_persons(table.column(0), person)
-        cells, counts = bound_contributions(who, ids, cells, counts, limit=limit, salt=salt.encode())
+        if len(limits) > 1:
+            cells, counts = rank_contributions(who, ids, cells, counts, limits=limits, salt=salt.encode())
+            names, schema = [*names, RANK], with_rank(schema, limits)
+        else:
+            cells, counts = bound_contributions(who, ids, cells, counts, limit=limits[0], salt=salt.encode())
     merged, totals = regroup([key for column in cells for key in (column.special, column.cells)], counts)
-    pairs = zip(names, merged[0::2], merged[1::2], strict=True)
+    return _tally_cells(schema, names, merged, totals, 1 if person is None else limits[-1])
+
+
+def _tally_cells(
+    schema: Mapping[str, Domain], names: Sequence[str], keys: Sequence[Array], counts: Ints, limit: int
+) -> Tally:
+    """The tally of grouped special codes and cells, of one column after the other."""
+    pairs = zip(names, keys[0::2], keys[1::2], strict=True)
     return Tally(
         {name: schema[name] for name in names},
         {name: Encoded(cell, special) for name, special, cell in pairs},
-        totals,
-        1 if person is None else limit,
+        counts,
+        limit,
     )
+
+
+def with_rank(schema: Mapping[str, Domain], limits: tuple[int, ...]) -> dict[str, Domain]:
+    """The same schema with the column `RANK`."""
+    return {**schema, RANK: Integer(0, len(limits) - 1)}
 
 
 def check_request(
@@ -275,16 +364,17 @@ def check_request(
     by: Sequence[str] | None,
     *,
     person: str | None,
-    contributions: object,
+    contributions: Limits,
     where: tuple[str, str] | None,
-) -> tuple[list[str], int, list[str]]:
+) -> tuple[list[str], tuple[int, ...], list[str]]:
     """The columns to count, how many rows a person may have, and all columns to read: ids first."""
     names = _check_columns(schema, by)
-    limit = integer(contributions, "contributions", low=1)
+    several = contributions if isinstance(contributions, tuple) and contributions else (contributions,)
+    limits = tuple(integer(each, "contributions", low=1) for each in several)
     fix = "name the column of ids, or leave it out"
-    check(person is not None or limit <= 1, "contributions", "needs person", given=limit, fix=fix)
+    check(person is not None or limits == (1,), "contributions", "needs person", given=limits[-1], fix=fix)
     extra = [name for name in (person, where and where[0]) if name is not None]
-    return names, limit, list(dict.fromkeys([*extra, *names]))
+    return names, limits, list(dict.fromkeys([*extra, *names]))
 
 
 def _check_columns(schema: object, by: Sequence[str] | None) -> list[str]:

@@ -25,7 +25,9 @@ from partita.trusted.secret import Begin, Descent, Histogram, PointCounts, Point
 from partita.trusted.sources.arrow import wide_type, widen
 from partita.trusted.sources.base import Rows, attempt, locate_columns
 from partita.trusted.sources.tally import (
+    RANK,
     ColumnCounts,
+    Limits,
     bound_contributions,
     check_request,
     encode_column,
@@ -34,6 +36,8 @@ from partita.trusted.sources.tally import (
     locate_cells,
     match_label,
     number_persons,
+    rank_contributions,
+    with_rank,
 )
 from partita.trusted.tables import AxisSets, check_sets, count_columns, split_tables
 
@@ -129,6 +133,12 @@ class WideTally:
     positions: Mapping[str, Positions]
     contributions: int
 
+    def within(self, limits: tuple[int, ...], place: int) -> WideTally:
+        """The rows within one of the limits for which they were counted, as if they were for it alone."""
+        there = self.positions[RANK] <= Axis.of(self.schema[RANK]).position(place)
+        kept = {name: column[there] for name, column in self.positions.items() if name != RANK}
+        return WideTally({name: self.schema[name] for name in kept}, kept, limits[place])
+
     def column(self, name: str) -> ColumnCounts:
         """The counts of one column by itself."""
         return count_column(self.schema[name], self.points([name]).alone(0))
@@ -161,7 +171,7 @@ def tally_rows(
     by: Sequence[str] | None = None,
     *,
     person: str | None = None,
-    contributions: int = 1,
+    contributions: Limits = 1,
     salt: str = "",
     where: tuple[str, str] | None = None,
 ) -> WideTally:
@@ -173,7 +183,7 @@ def tally_rows(
     >>> ages.column("age").histogram.total, ages.column("age").specials["above"]
     (3, 1)
     """
-    names, limit, keys = check_request(schema, by, person=person, contributions=contributions, where=where)
+    names, limits, keys = check_request(schema, by, person=person, contributions=contributions, where=where)
     chosen = {name: schema[name] for name in names}
     ids: list[Any] = []
     parts: dict[str, list[Positions]] = {name: [] for name in names}
@@ -185,8 +195,10 @@ def tally_rows(
             parts[name].append(positions)
     found = {name: _join(parts.pop(name), domain) for name, domain in chosen.items()}
     if person is not None:
-        found = _bound(found, chosen, pa.chunked_array(ids), person=person, limit=limit, salt=salt.encode())
-    return WideTally(chosen, found, 1 if person is None else limit)
+        found = _bound(found, chosen, pa.chunked_array(ids), person=person, limits=limits, salt=salt.encode())
+    return WideTally(
+        with_rank(chosen, limits) if len(limits) > 1 else chosen, found, 1 if person is None else limits[-1]
+    )
 
 
 def read_columns(rows: Rows, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -232,21 +244,28 @@ def _bound(
     ids: Any,
     *,
     person: str,
-    limit: int,
+    limits: tuple[int, ...],
     salt: bytes,
 ) -> dict[str, Positions]:
-    """At most `limit` rows of each person, those that `bound_contributions` keeps."""
+    """The rows that `bound_contributions` keeps, or those of `rank_contributions` for several limits."""
     who, texts = number_persons(ids, person)
     rows = np.bincount(who, minlength=len(texts))
-    within = rows[who] <= limit
+    within = rows[who] <= limits[0]
+    several = len(limits) > 1
+    schema = with_rank(schema, limits) if several else schema
     kept = {name: [column[within]] for name, column in found.items()}
+    if several:
+        first = Axis.of(schema[RANK]).position(0)
+        kept[RANK] = [np.full(int(within.sum()), first, position_type(schema[RANK]))]
     beyond = np.flatnonzero(~within)
     for some in _split_persons(beyond[np.argsort(who[beyond], kind="stable")], who):
         cells = [
-            encode_positions(domain, found[name][some].astype(np.uint64)) for name, domain in schema.items()
+            encode_positions(schema[name], column[some].astype(np.uint64)) for name, column in found.items()
         ]
         ones = np.ones(some.size, np.int64)
-        chosen, counts = bound_contributions(who[some], texts, cells, ones, limit=limit, salt=salt)
+        facts: Any = {"limits": limits} if several else {"limit": limits[0]}
+        work = rank_contributions if several else bound_contributions
+        chosen, counts = work(who[some], texts, cells, ones, salt=salt, **facts)
         for (name, domain), encoded in zip(schema.items(), chosen, strict=True):
             positions = locate_cells(domain, encoded).astype(position_type(domain))
             kept[name].append(np.repeat(positions, counts))

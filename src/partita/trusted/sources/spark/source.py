@@ -33,7 +33,7 @@ from partita.trusted.sources.spark.counts import (
 )
 from partita.trusted.sources.spark.session import Batch, Cluster, Frame, number_columns, sf
 from partita.trusted.sources.spark.wide import PackedRows, RowEncoder, SparkWideTally
-from partita.trusted.sources.tally import Tally, number_persons, tally
+from partita.trusted.sources.tally import Limits, Tally, number_persons, tally
 from partita.trusted.sources.wide import is_wide
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -65,7 +65,7 @@ class SparkSource:
         by: Sequence[str] | None = None,
         *,
         person: str | None = None,
-        contributions: int = 1,
+        contributions: Limits = 1,
         salt: str = "",
         where: tuple[str, str] | None = None,
     ) -> SparkTally | SparkWideTally:
@@ -74,6 +74,9 @@ class SparkSource:
         The rows of many columns are not grouped. A wrong request is refused before anything runs on the
         cluster.
         """
+        rule = "must be a number of rows where these are on a Spark cluster"
+        fix = "pass for example 8, or publish from a file or a database"
+        check(not isinstance(contributions, tuple), "contributions", rule, given="a choice", fix=fix)
         cluster, empty = Cluster.of(self.frame), _EmptySource(self.frame)
         cluster.require_no_races()
         facts: dict[str, Any] = {
