@@ -73,6 +73,8 @@ from partita.public.boxes.spending_boxes import SpendingBoxesRelease as Spending
 from partita.public.boxes.viewed_boxes import ViewedBoxesRelease as ViewedBoxesRelease
 from partita.public.card import Card as Card
 from partita.public.conditions import Not as Not
+from partita.public.contributions import AutoContributions as AutoContributions
+from partita.public.contributions import ChosenContributions as ChosenContributions
 from partita.public.dependence import Dependence as Dependence
 from partita.public.file import load as load
 from partita.public.groups import Grouping as Grouping

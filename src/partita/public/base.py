@@ -18,6 +18,7 @@ from partita.errors import InvalidData, InvalidRelease, check_release
 from partita.guarantee import Guarantee
 from partita.html import Html, card, shortlist
 from partita.lazy import find_classes
+from partita.public.contributions import ChosenContributions
 
 RELEASE_PACKAGES: Final = tuple(
     f"partita.public.{part}" for part in ("axis", "boxes", "sums", "tables", "workload")
@@ -83,7 +84,8 @@ class Provenance:
     `day` is the calendar day, as text like 2026-11-15. `recorded` says whether a ledger was debited.
     `person` is the name of the column of ids whose rows were bounded, if any. `part` is the column and
     the value that a row must have to be counted, if not all rows are. `options` are those of the mechanism
-    that were asked for, each with its value as text, in the order of their names.
+    that were asked for, each with its value as text, in the order of their names. `contributions` says how
+    the bound on rows per person was chosen, if it was not given.
     """
 
     version: str
@@ -93,6 +95,7 @@ class Provenance:
     person: str | None = None
     part: tuple[str, str] | None = None
     options: tuple[tuple[str, str], ...] = ()
+    contributions: ChosenContributions | None = None
 
 
 # Released numbers as they may come from anybody: one limit for integers, one for noise, one refusal.

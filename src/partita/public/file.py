@@ -18,6 +18,8 @@ from partita.errors import InvalidParameter, InvalidRelease, PartitaError, check
 from partita.public.axis.base import Json, Parts
 from partita.public.axis.quantiles import QuantileView
 from partita.public.file_entries import (
+    CHOSEN,
+    CHOSEN_BOUND,
     CONCENTRATED,
     EVERY_VIEW,
     NUMBERS,
@@ -89,7 +91,7 @@ class Stored:
         promise = guarantee_entries(release.guarantee)
         spec: dict[str, Json] = {
             "format": FORMAT,
-            "version": version_of(views, stated=bool(release.provenance.options), guarantee=promise),
+            "version": version_of(views, provenance_entries(release.provenance), promise),
             "guarantee": promise,
             "provenance": provenance_entries(release.provenance),
             "views": list[Json](views),
@@ -155,19 +157,26 @@ def columns_of(spec: Mapping[str, Json]) -> list[FileColumn]:
     return found
 
 
+_ANY: Final = (CONCENTRATED, CHOSEN)
+"""Versions of files that may have wants."""
+
+
 def wants_entries(wants: Sequence[Want], spec: Mapping[str, Json]) -> dict[str, Json]:
     """The entry of wants, and the version of a file that has it; nothing without wants."""
     if not wants:
         return {}
-    version = CONCENTRATED if spec["version"] == CONCENTRATED else WANTED
+    version = spec["version"] if spec["version"] in _ANY else WANTED
     return {WANTS: [str(want) for want in wants], "version": version}
 
 
-def version_of(views: Sequence[Mapping[str, Json]], *, stated: bool = False, guarantee: Json = None) -> int:
-    """The version of a file with these entries of views; `stated` says whether it states options."""
+def version_of(views: Sequence[Mapping[str, Json]], provenance: Json, guarantee: Json = None) -> int:
+    """The version of a file with these entries of views, of its origin and of its guarantee."""
+    origin = entries(provenance)
+    if CHOSEN_BOUND in origin:
+        return CHOSEN
     if states_rho(guarantee) or any(states_rho(view["guarantee"]) for view in views):
         return CONCENTRATED
-    if stated or any(lacks_specials(view) for view in views):
+    if OPTIONS in origin or any(lacks_specials(view) for view in views):
         return STATED
     return max((form_of(view).version for view in views), default=VERSION)
 
@@ -176,22 +185,21 @@ def _views(spec: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The entries of every view, if they are those of the version that the file says it has."""
     check_release(spec.get("format") == FORMAT, "file", "is not a Partita release", fix="check the path")
     rule, fix = "has a format that is not known here", "it needs a newer Partita"
-    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED, STATED, CONCENTRATED
+    versions = VERSION, SEVERAL, NUMBERS, SELECTED, WANTED, STATED, CONCENTRATED, CHOSEN
     check_release(spec.get("version") in versions, "file", rule, fix=fix)
-    wanted = spec["version"] == WANTED or (spec["version"] == CONCENTRATED and WANTS in spec)
+    wanted = spec["version"] == WANTED or (spec["version"] in _ANY and WANTS in spec)
     known = (*_ENTRIES, WANTS) if wanted else _ENTRIES
     given = [entries(view) for view in check_list(entries(spec, known)["views"])]
     views = [entries(view, (*form_of(view).names, *EVERY_VIEW)) for view in given]
     if wanted and not check_list(spec[WANTS]):
         raise refusal(f"must name its wants in version {WANTED}")
-    stated = OPTIONS in entries(spec["provenance"])
-    version = version_of(views, stated=stated, guarantee=spec["guarantee"])
-    if spec["version"] != (WANTED if wanted and version != CONCENTRATED else version):
+    version = version_of(views, spec["provenance"], spec["guarantee"])
+    if spec["version"] != (WANTED if wanted and version not in _ANY else version):
         raise refusal(
-            f"must be of version {CONCENTRATED} if it states rho, of {WANTED} if it has wants, of {STATED} "
-            f"if it states options or a column has no special cells, of {SELECTED} if a view has quantiles "
-            f"alone, of {NUMBERS} if one has sums or answers, else of {SEVERAL} if one has several columns, "
-            f"else of {VERSION}"
+            f"must be of version {CHOSEN} if a bound on rows per person was chosen, of {CONCENTRATED} if it "
+            f"states rho, of {WANTED} if it has wants, of {STATED} if it states options or a column has no "
+            f"special cells, of {SELECTED} if a view has quantiles alone, of {NUMBERS} if one has sums or "
+            f"answers, else of {SEVERAL} if one has several columns, else of {VERSION}"
         )
     return views
 

@@ -28,6 +28,7 @@ from partita.public.axis.quantiles import QuantileRelease, QuantileView, quantil
 from partita.public.base import Provenance
 from partita.public.bounds import Gaussian
 from partita.public.boxes.base import BoxRelease
+from partita.public.contributions import ChosenContributions
 from partita.public.queries.language import read_queries
 from partita.public.queries.queries import Queries, Universe
 from partita.public.results import AnyView
@@ -220,6 +221,9 @@ OPTIONS: Final = "options"
 """The entry of a provenance that has options of a mechanism, if there are some."""
 RHO: Final = "rho"
 """The entry of a guarantee that states zero-concentrated privacy."""
+CHOSEN_BOUND: Final = "contributions"
+"""The entry of a provenance that says how the bound on rows per person was chosen, if it was."""
+_CHOSEN_BOUND: Final = ("among", "chosen", "epsilon", "share")
 _GUARANTEE: Final = ("contributions", "delta", "epsilon", "intrusions", "neighbors", "unit")
 
 
@@ -260,8 +264,10 @@ def guarantee_from(value: Json) -> Guarantee | None:
 def provenance_entries(provenance: Provenance) -> Json:
     """Every field by its name; the part as a column and a value."""
     part, options = provenance.part, dict[str, Json](provenance.options)
+    chosen = provenance.contributions
     return {
         **({OPTIONS: options} if options else {}),
+        **({} if chosen is None else {CHOSEN_BOUND: chosen_entries(chosen)}),
         "version": provenance.version,
         "day": provenance.day,
         "dataset": provenance.dataset,
@@ -272,9 +278,9 @@ def provenance_entries(provenance: Provenance) -> Json:
 
 
 def provenance_from(value: Json) -> Provenance:
-    """Exactly the fields of a provenance, each of its type; options only if there are some."""
-    stated = OPTIONS in entries(value)
-    given = entries(value, (*_PROVENANCE, OPTIONS) if stated else _PROVENANCE)
+    """Exactly the fields of a provenance, each of its type; options, and a choice, only if there are some."""
+    perhaps = [name for name in (OPTIONS, CHOSEN_BOUND) if name in entries(value)]
+    given = entries(value, (*_PROVENANCE, *perhaps))
     part = None if given["part"] is None else entries(given["part"], ("column", "value"))
     return Provenance(
         version=text(given["version"]),
@@ -283,7 +289,31 @@ def provenance_from(value: Json) -> Provenance:
         recorded=_of_type(given["recorded"], bool, "must say true or false in this place"),
         person=_text_or_none(given["person"]),
         part=None if part is None else (text(part["column"]), text(part["value"])),
-        options=_options_from(given[OPTIONS]) if stated else (),
+        options=_options_from(given[OPTIONS]) if OPTIONS in given else (),
+        contributions=_chosen_from(given[CHOSEN_BOUND]) if CHOSEN_BOUND in given else None,
+    )
+
+
+def chosen_entries(chosen: ChosenContributions | None) -> Json:
+    """A bound on rows per person, what it was chosen among, and for which part of epsilon; null for none."""
+    if chosen is None:
+        return None
+    among = list[Json](chosen.among)
+    return {
+        "chosen": chosen.chosen,
+        "among": among,
+        "share": str(chosen.share),
+        "epsilon": str(chosen.epsilon),
+    }
+
+
+def _chosen_from(value: Json) -> ChosenContributions:
+    given = entries(value, _CHOSEN_BOUND)
+    return ChosenContributions(
+        chosen=natural(given["chosen"]),
+        among=tuple(natural(each) for each in check_list(given["among"])),
+        share=rational(given["share"]),
+        epsilon=rational(given["epsilon"]),
     )
 
 
@@ -420,7 +450,9 @@ STATED: Final = 6
 """The version of a file whose provenance has options, or in which a column has no special cells."""
 
 CONCENTRATED: Final = 7
-"""The version of a file in which a guarantee states rho; whatever else it has."""
+"""The version of a file in which a guarantee states rho; whatever else it has, but for a choice."""
+CHOSEN: Final = 8
+"""The version of a file of a release whose bound on rows per person was chosen; whatever else it has."""
 
 SELECTED: Final = 4
 """The version of a file in which some view has quantiles alone."""

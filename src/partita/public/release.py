@@ -142,7 +142,7 @@ class Release:
     wants: tuple[Want, ...] = ()
 
     def __post_init__(self) -> None:
-        check_views(self.published, self.guarantee)
+        check_views(self.published, self.guarantee, self.provenance.contributions)
         rule, fix = "must name keys whose counts were released", "get the file again"
         for view in self.sums:
             found = view.beside is not None or not view.needs_counts

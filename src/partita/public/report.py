@@ -35,6 +35,7 @@ from partita.public.base import (
     shorten,
 )
 from partita.public.bounds import Gaussian, laplace_sum_reach
+from partita.public.contributions import ChosenContributions
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, total
 from partita.public.sums.view import SumView
@@ -251,6 +252,7 @@ def release_card(release: Release) -> str:
         ("ledger", "debited" if origin.recorded else "not recorded"),
         ("rows", _rows(release)),
         ("options", ", ".join(f"{name} {value}" for name, value in origin.options) or None),
+        ("rows per person", None if origin.contributions is None else str(origin.contributions)),
     ]
     title = f"Release of {origin.dataset}" if origin.dataset else "Release"
     return card(title, facts, below=_tables(release))
@@ -300,13 +302,18 @@ def _name(view: Published) -> str:
 _FIX: Final = "get a fresh copy of the release"
 
 
-def check_views(views: Sequence[Published], guarantee: Guarantee | None) -> None:
-    """Refuse views that are not of different columns, or that do not promise together what is claimed."""
+def check_views(
+    views: Sequence[Published], guarantee: Guarantee | None, chosen: ChosenContributions | None = None
+) -> None:
+    """Refuse views that are not of different columns, or that do not promise together what is claimed.
+
+    With a bound on rows per person that was `chosen`, the choice is a part of the promise.
+    """
     rule, fix = "must be of different columns", "release each set of columns once"
     check_release(views and len({_subject(view) for view in views}) >= len(views), "views", rule, fix=fix)
     check_release(_agree_on_domains(views), "views", "must declare a column in one way", fix=_FIX)
     rule = "must be what its views promise together"
-    check_release(_promise(views, guarantee), "guarantee", rule, fix=_FIX)
+    check_release(_promise(views, guarantee, chosen), "guarantee", rule, fix=_FIX)
     rule = "must have the noise that is promised"
     check_release(all(view.keeps_its_promise for view in views), "views", rule, fix=_FIX)
 
@@ -324,15 +331,19 @@ def _subject(view: Published) -> tuple[object, ...]:
     return "counts", frozenset(view.columns)
 
 
-def _promise(views: Sequence[Published], guarantee: Guarantee | None) -> bool:
+def _promise(
+    views: Sequence[Published], guarantee: Guarantee | None, chosen: ChosenContributions | None
+) -> bool:
     """Whether views of the same people promise together what is claimed: just that, or what follows in rho.
 
-    Nothing is promised if one of them promises nothing.
+    Nothing is promised if one of them promises nothing. The choice of a bound on rows per person adds to it.
     """
     guarantees = [view.guarantee for view in views if view.guarantee is not None]
     if len(guarantees) < len(views):
         return guarantee is None
     try:
+        if chosen is not None:
+            guarantees.append(chosen.promise(guarantees[0].neighbors))
         together = reduce(add, guarantees)
         if guarantee is None or not guarantee.rho or guarantee == together:
             return guarantee == together
@@ -677,3 +688,8 @@ def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Pr
         f"{'are' if most > 1 else 'is'} counted, chosen by a rule that looks at that person's rows alone; "
         f"all rows without an id in {provenance.person!r} are one person."
     )
+    if provenance.contributions is not None:
+        yield (
+            f"Rule: rows per person are at most {provenance.contributions}; the choice is a part of the "
+            "guarantee."
+        )

@@ -25,15 +25,23 @@ from partita.html import card, grid
 from partita.ledger.entries import checked_day
 from partita.numbers import check_probability, integer, rational
 from partita.public.base import Provenance, figure, table
+from partita.public.contributions import AutoContributions
 from partita.public.file_entries import view_name
 from partita.public.queries.queries import Queries
 from partita.public.tables.graph import TableGraphRelease
 from partita.public.tables.plan import TableErrors
 from partita.public.views import BoxView, View
 from partita.public.wants import BOUNDS, Want
-from partita.publish.publish import count, draw, tallying
+from partita.publish.publish import Counted, RankedCounts, count, draw, tallying
 from partita.publish.request import Request, Shares
-from partita.publish.trials import BoxTrial, ColumnTrial, QuestionTrial, SimulationTrial, TableTrial
+from partita.publish.trials import (
+    BoxTrial,
+    ColumnTrial,
+    QuestionTrial,
+    SimulatedChoice,
+    SimulationTrial,
+    TableTrial,
+)
 from partita.publish.views import (
     ColumnRequest,
     CountRequest,
@@ -168,7 +176,9 @@ class Outlook:
 class Plan:
     """A release that has not been made: its request, and what to expect of each view.
 
-    Every number follows from public facts. Print it to read it.
+    Every number follows from public facts. Print it to read it. Where the bound on rows per person is to be
+    chosen, errors are expected for the smallest candidate, and `noise_by_bound` has those by noise for all of
+    them.
     """
 
     request: Request
@@ -189,7 +199,18 @@ class Plan:
         """The plan as JSON can write it: exact numbers as text, predictions as floats."""
         reasons = {view.name: view.why for view in self.request.published}
         request = {**self.request.to_json(), "views": [_entries(view) for view in self.request.published]}
-        return {"request": request, "why": reasons, "beta": str(self.beta), "expected": self.rows()}
+        bounds = self.noise_by_bound
+        noise = {"noise": [{"contributions": k, "error": error} for k, error in bounds.items()]}
+        expected = {"beta": str(self.beta), "expected": self.rows(), **(noise if bounds else {})}
+        return {"request": request, "why": reasons, **expected}
+
+    @property
+    def noise_by_bound(self) -> dict[int, float]:
+        """The typical error by noise for each bound on rows per person that may be chosen; or empty."""
+        choice = self.request.choice
+        if choice is None:
+            return {}
+        return dict(zip(choice.candidates, map(float, choice.noise), strict=True))
 
     @property
     def warnings(self) -> list[str]:
@@ -203,13 +224,31 @@ class Plan:
         columns = self._columns
         tables = ["", table([_COLUMN_HEADS, *columns], left=2)] if columns else []
         beware = ["", *(f"Beware: {warning}." for warning in self.warnings)] if self.warnings else []
-        return "\n".join([*above, *tables, *beware, "", fill(self._legend(heads), _WIDTH)])
+        bounds = [[f"{k:,}", figure(error)] for k, error in self.noise_by_bound.items()]
+        choice = ["", self._choice, "", table([_BOUND_HEADS, *bounds])] if bounds else []
+        return "\n".join([*above, *tables, *choice, *beware, "", fill(self._legend(heads), _WIDTH)])
+
+    @property
+    def _choice(self) -> str:
+        """How the bound on rows per person would be chosen, in words."""
+        auto = self.request.auto
+        if auto is None:
+            return ""
+        return fill(
+            f"The bound on rows per person is chosen privately, with {auto.share} of epsilon, by the rows "
+            "that a total loses and by this noise; the release states it. Above is what to expect if it is "
+            f"{auto.among[0]}.",
+            _WIDTH,
+        )
 
     def _repr_html_(self) -> str:
         heads, lines = self._expected()
         facts = [("promise", self.guarantee), *(("why", reason) for reason in self._reasons)]
         facts += [("beware", warning) for warning in self.warnings]
+        facts += [("rows per person", self._choice)] if self._choice else []
         columns = [grid(_COLUMN_HEADS, self._columns, left=2)] if self._columns else []
+        bounds = [[f"{k:,}", figure(error)] for k, error in self.noise_by_bound.items()]
+        columns += [grid(_BOUND_HEADS, bounds)] if bounds else []
         return card("Plan", facts, below=[grid(heads, lines, left=2, note=self._legend(heads)), *columns])
 
     @property
@@ -225,7 +264,8 @@ class Plan:
     @property
     def _reasons(self) -> list[str]:
         """Why each view would be published as it would, and what its mechanism would choose."""
-        published = sorted(self.request.published, key=self.request.place_of_wants)
+        request = (self.request.bounded or (self.request,))[0]
+        published = sorted(request.published, key=request.place_of_wants)
         reasons = [f"{_short(view)}: {view.choice.name}. {view.why}" for view in published]
         return [*reasons, *(sentence for outlook in self.outlooks for sentence in outlook.sentences())]
 
@@ -267,6 +307,7 @@ _HEADS: Final = (
     "bytes",
     "rounding",
 )
+_BOUND_HEADS: Final = ("at most", "error by noise")
 _COLUMN_HEADS: Final = ("column", "", "cells", "rows", "single", "95%", "mean", "range")
 _COLUMN_LEGEND: Final = (
     "single is the standard error of one label or value of a column, 95% the half width of its interval, "
@@ -298,7 +339,7 @@ def plan(
     wants: Wants | str | None = None,
     delta: object = None,
     person: str | None = None,
-    contributions: int = 1,
+    contributions: int | str | AutoContributions = 1,
     neighbors: Neighbors = "add-remove",
     mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
@@ -341,15 +382,13 @@ def plan(
     )
     chance = check_probability(beta)
     guesses, finer = _guesses(rows), None if steps is None else _steps(steps, request.views)
-    outlooks = []
-    for view in sorted(request.published, key=request.place_of_wants):
-        outlooks.append(_outlook(view, request, guesses, chance, planned=True))
+    outlooks, least = [], (request.bounded or (request,))[0]
+    for view in sorted(least.published, key=least.place_of_wants):
+        outlooks.append(_outlook(view, least, guesses, chance, planned=True))
         for domain in () if is_own(mechanism) else _other_steps(_alone(view), finer):
             schema_of_one = {view.name: domain}
-            other = view_request(
-                schema_of_one, view.share, request.shared, mechanism, options=request.options
-            )
-            outlooks.append(_outlook(other, request, guesses, chance, planned=False))
+            other = view_request(schema_of_one, view.share, least.shared, mechanism, options=request.options)
+            outlooks.append(_outlook(other, least, guesses, chance, planned=False))
     return Plan(request=request, outlooks=tuple(outlooks), beta=chance)
 
 
@@ -562,6 +601,7 @@ class Simulation:
 
     measured: tuple[SimulatedErrors, ...]
     asked: tuple[SimulatedAnswers, ...] = ()
+    choice: SimulatedChoice | None = None
 
     def rows(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each view and kind of ranges."""
@@ -570,10 +610,14 @@ class Simulation:
     def to_json(self) -> dict[str, Any]:
         """The errors, and what they may be used for."""
         asked = [asdict(each) for each in self.asked]
-        return {"simulation": _WARNING, "measured": self.rows(), "asked": asked}
+        chosen = {} if self.choice is None else {"contributions": asdict(self.choice)}
+        return {"simulation": _WARNING, "measured": self.rows(), "asked": asked, **chosen}
 
     def __str__(self) -> str:
         parts = [_WARNING]
+        if self.choice is not None:
+            bounds = table([_CHOICE_HEADS, *(each.cells() for each in self.choice.bounds)])
+            parts += [fill(str(self.choice), _WIDTH), bounds, _CHOICE_LEGEND]
         if self.asked:
             parts += [table([_ASKED_HEADS, *(each.cells() for each in self.asked)]), self._asked_legend]
         if self.measured or not self.asked:
@@ -583,6 +627,9 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         below = []
+        if self.choice is not None:
+            bounds = [each.cells() for each in self.choice.bounds]
+            below.append(grid(_CHOICE_HEADS, bounds, note=f"{self.choice} {_CHOICE_LEGEND}"))
         if self.asked:
             below.append(grid(_ASKED_HEADS, [each.cells() for each in self.asked], note=self._asked_legend))
         if self.measured or not self.asked:
@@ -621,6 +668,11 @@ _WARNING: Final = (
     "Nothing was released and no ledger was debited."
 )
 
+_CHOICE_HEADS: Final = ("at most", "left out", "noise", "error", "chance")
+_CHOICE_LEGEND: Final = (
+    "Of each bound the rows that a total loses, the typical error by noise if the bound is given, both\n"
+    "together, and how likely it is chosen. The intervals of a release tell of the noise only."
+)
 _ASKED_HEADS: Final = ("question", "answers", "exact", "typical", "largest", "held", "determinable")
 _ASKED_LEGEND: Final = (
     "Of {times} releases, beside the exact answers of all rows: typical is the root of the mean square of\n"
@@ -656,7 +708,9 @@ def simulate(
     The counts of many ranges, boxes or cells are compared in one release. The `questions` that matter, as
     text or as wants, are asked of so many `times` releases, each with its interval: what is wanted, if a plan
     has wants and no questions are passed. A want by a column asks for each group, and `ranges of dest` for
-    each label. Exact answers are those of all rows, also of persons of whom few rows count.
+    each label. Exact answers are those of all rows, also of persons of whom few rows count. Where the bound
+    on rows per person is to be chosen, what that gains is shown, and one bound is chosen for ranges, one for
+    each release.
 
     The table stands in for one that may not be looked at. Never pass the private table: what this returns has
     no guarantee.
@@ -671,10 +725,29 @@ def simulate(
     check_type(given, (list, tuple), "questions", "must be a list of questions", fix=fix)
     trials = [QuestionTrial.read(each, request.declared) for each in given if _is_compared(each, listed)]
     opened = open_source(source, delimiter=delimiter, header=header)
-    counted = count(opened, request, None)
-    pairs = zip(request.views, counted, strict=False)
+    counted, choice, bounded, secrets = count(opened, request, None), None, request, list[Any]()
+    if isinstance(counted, RankedCounts):
+        assert request.choice is not None
+        assert request.auto is not None
+        choice = SimulatedChoice.of(
+            request.choice, counted.within, _count_rows(opened, request), request.auto.share
+        )
+        place = request.choice.draw(counted.within).place
+        bounded, secrets = request.bounded[place], counted.at(place)
+    else:
+        secrets = list(counted)
+    pairs = zip(bounded.views, secrets, strict=False)
     measured = tuple(each for view, secret in pairs for each in _measure(view, secret, number))
-    return Simulation(measured=measured, asked=_ask(trials, request, opened, counted, releases, sure))
+    asked = _ask(trials, request, opened, counted, releases, sure)
+    return Simulation(measured=measured, asked=asked, choice=choice)
+
+
+def _count_rows(source: Source, request: Request) -> int:
+    """All rows of a public table, whoever has them."""
+    name = request.columns[0]
+    alone = tallying(source)({name: request.declared[name]}).column(name)
+    rows: int = alone.histogram.total + sum(alone.specials.values())
+    return rows
 
 
 def _is_compared(want: object, listed: object) -> bool:
@@ -686,7 +759,7 @@ def _ask(
     trials: Sequence[QuestionTrial],
     request: Request,
     source: Source,
-    counted: Sequence[Any],
+    counted: Counted,
     times: int,
     confidence: float,
 ) -> tuple[SimulatedAnswers, ...]:

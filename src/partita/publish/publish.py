@@ -2,6 +2,9 @@
 
     validate, count, debit, draw, write beside the place, sync, rename, mark done
 
+Where the bound on rows per person is chosen, rows are counted with their ranks, and the draw begins with the
+choice.
+
 What fails before the debit costs nothing. What fails after it has cost what it costs: noise may have been
 drawn, and nobody can know who saw it. `phase` shows progress; `open_weights` opens a session of queries.
 """
@@ -13,13 +16,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from html import escape
 from pathlib import Path
 from threading import Event, Thread
 from types import ModuleType
-from typing import Any, Final, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
 
 import partita
 from partita.domain.base import Domain
@@ -36,6 +39,7 @@ from partita.html import kernel
 from partita.ledger.entries import Debit, Part, checked_day, checked_part, checked_text, digest
 from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
 from partita.public.base import Provenance
+from partita.public.contributions import AutoContributions
 from partita.public.file import encode, load, reserve
 from partita.public.file_entries import join_views, view_name
 from partita.public.queries.queries import Queries, Universe
@@ -56,7 +60,7 @@ from partita.trusted.mechanisms.catalogue import AUTO, MechanismOrName
 from partita.trusted.mechanisms.online_weights import OnlineTerms, OnlineVariant, WeightsSession, open_session
 from partita.trusted.sources.base import Source, check_column_names
 from partita.trusted.sources.open import open_source
-from partita.trusted.sources.tally import Tally, tally
+from partita.trusted.sources.tally import RANK, Tally, tally
 
 _BEAT: Final = 5.0  # seconds between two signs of life
 _LONGEST_NAME: Final = 200  # characters of what a ledger writes down
@@ -73,7 +77,7 @@ def publish(
     views: Views | None = None,
     shares: Shares | None = None,
     person: str | None = None,
-    contributions: int = 1,
+    contributions: int | str | AutoContributions = 1,
     neighbors: Neighbors = "add-remove",
     mechanism: MechanismOrName = AUTO,
     quantiles: int | str | Sequence[object] | None = None,
@@ -113,7 +117,8 @@ def publish(
       `rho`, `delta` is where the release states its epsilon, 10^-9 if left out. With `epsilon`, views
       without queries spend the rho that epsilon and `delta` allow, if that answers better than epsilon alone.
     - With `person`, the column of ids, at most `contributions` rows of each person count in a view, and
-      the guarantee is about persons. Without it the guarantee is about rows.
+      the guarantee is about persons. Without it the guarantee is about rows. `contributions="auto"` chooses
+      the bound from a public list, privately and for a small share of epsilon.
     - `ledger` and `dataset` name the budget that pays, `part` the rows that it pays for, `path` a new file
       for the release. With a `key` the same call returns what is stored, and draws nothing.
 
@@ -182,6 +187,7 @@ def _check_provenance(
         person=request.person,
         part=checked_part(part),
         options=request.stated_options,
+        contributions=request.state_choice(-1),
     )
     check_fits_in_file(request, provenance)
     if path is not None:
@@ -235,9 +241,39 @@ class _Tallying(Protocol):
         """As `sources.tally`, but for the source; the counts stay where the rows are."""
 
 
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class RankedCounts:
+    """What `count` gives where the bound on rows per person is chosen after the debit.
+
+    The tally of each view has the rows within the largest candidate, with the rank of each among those of its
+    person: every other candidate is a part of it, and no row is read again.
+    """
+
+    request: Request
+    tallies: Sequence[Any]
+
+    @cached_property
+    def within(self) -> list[int]:
+        """How many rows count within each candidate: the same for every view, whichever rows it keeps."""
+        ranks = self.tallies[0].column(RANK).histogram.spread()
+        return [int(each) for each in ranks.cumsum()]
+
+    def at(self, place: int) -> list[Any]:
+        """The exact counts of each view within one candidate."""
+        limits = self.request.auto.among if self.request.auto is not None else ()
+        distinct = {id(tally): tally for tally in self.tallies}
+        cut = {number: tally.within(limits, place) for number, tally in distinct.items()}
+        views = zip(self.request.bounded[place].published, self.tallies, strict=True)
+        return [view.counted(cut[id(tally)]) for view, tally in views]
+
+    def __repr__(self) -> str:
+        return f"RankedCounts({len(self.tallies)} views, secret)"
+
+
 def count(
     source: Source, request: Request, dataset: str | None, part: tuple[str, str] | None = None
-) -> list[Any]:
+) -> Counted:
     """The exact counts that each view asked for needs, each with the rows of a person bounded for itself.
 
     A person has at most k rows in each view, which is what the guarantee of each view needs; their
@@ -249,8 +285,13 @@ def count(
     counted = []
     for view in request.published:
         with phase(f"counting {view.name}"):
-            counted.append(view.counted(rows(first[frozenset(view.columns)])))
-    return counted
+            found = rows(first[frozenset(view.columns)])
+            counted.append(found if request.choice is not None else view.counted(found))
+    if request.choice is None:
+        return counted
+    ranked = RankedCounts(request, counted)
+    _ = ranked.within
+    return ranked
 
 
 def _rows(
@@ -264,11 +305,15 @@ def _rows(
     rows: Tally = tallying(source)(
         {column: request.declared[column] for column in columns},
         person=request.person,
-        contributions=request.guarantee.contributions,
+        contributions=request.guarantee.contributions if request.auto is None else request.auto.among,
         salt=salt(dataset, *columns),
         where=part,
     )
     return rows
+
+
+Counted: TypeAlias = Sequence[Any] | RankedCounts
+"""The secrets of all views, or rows from which those within any candidate can be taken."""
 
 
 def tallying(source: Source) -> Callable[..., Any]:
@@ -276,8 +321,29 @@ def tallying(source: Source) -> Callable[..., Any]:
     return source.tally if isinstance(source, _Tallying) else partial(tally, source)
 
 
-def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Release:
-    """The release: fresh noise on every count. What is cut by released counts is released after them."""
+def draw(request: Request, counted: Counted, provenance: Provenance) -> Release:
+    """The release: fresh noise on every count. What is cut by released counts is released after them.
+
+    A bound on rows per person that is to be chosen is chosen first.
+    """
+    if isinstance(counted, RankedCounts):
+        return _draw_bounded(request, counted, provenance)
+    return _draw_views(request, counted, provenance)
+
+
+def _draw_bounded(request: Request, counted: RankedCounts, provenance: Provenance) -> Release:
+    assert request.choice is not None
+    with phase("choosing contributions"):
+        drawn = request.choice.draw(counted.within)
+        secrets = counted.at(drawn.place)
+    stated = replace(provenance, contributions=request.state_choice(drawn.place))
+    return _draw_views(request.bounded[drawn.place], secrets, stated, secure=drawn.secure)
+
+
+def _draw_views(
+    request: Request, counted: Sequence[Any], provenance: Provenance, *, secure: bool = True
+) -> Release:
+    """The views, for a bound that is known."""
     secrets = iter(counted)
     with phase("drawing noise"):
         views = tuple(view.release(next(secrets)) for view in request.views)
@@ -285,14 +351,15 @@ def draw(request: Request, counted: Sequence[Any], provenance: Provenance) -> Re
         queries = None if request.queries is None else request.queries.release(next(secrets))
         quantiles = tuple(view.release(next(secrets)) for view in request.quantiles)
         wanted = tuple(view.release(next(secrets)) for view in request.wanted)
-    secure = all(view.guarantee is not None for view in join_views(views, sums, queries, quantiles, wanted))
+    published = join_views(views, sums, queries, quantiles, wanted)
+    secure = secure and all(view.guarantee is not None for view in published)
     return Release(
         views=views,
         sums=sums,
         queries=queries,
         quantiles=quantiles,
         wanted=wanted,
-        guarantee=request.guarantee if secure else None,
+        guarantee=request.promise(provenance.contributions) if secure else None,
         wants=request.wants,
         provenance=provenance,
     )

@@ -16,10 +16,11 @@ from partita.concentrated import DEFAULT_DELTA, follows, rho_within
 from partita.curves import LARGEST_CURVE_EPSILON, LEAST_CURVE_DELTA, gaussian_rho_within
 from partita.domain.base import Domain, is_domain
 from partita.errors import InvalidParameter, InvalidRelease, check
-from partita.guarantee import Guarantee, Neighbors, Unit, squares_changed
+from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, squares_changed
 from partita.numbers import check_probability, integer, rational
 from partita.public.axis.base import Json
 from partita.public.base import Provenance, ReleaseKind
+from partita.public.contributions import AutoContributions, ChosenContributions, read_contributions
 from partita.public.file import FORMAT, LARGEST, Stored, columns_of, pack, unpack, version_of, wants_entries
 from partita.public.file_entries import (
     QUERIES,
@@ -67,6 +68,7 @@ from partita.trusted.mechanisms.catalogue import (
     takes_rho,
     total_mechanisms,
 )
+from partita.trusted.mechanisms.contributions import BoundSelection
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.options import Options, naming_options, option_texts
 
@@ -267,7 +269,9 @@ class Drafts:
 class Request:
     """Views to publish, about the same people and under one guarantee.
 
-    Views of counts are released first: they say how the keys of sums are cut.
+    Views of counts are released first: they say how the keys of sums are cut. Where the bound on rows per
+    person is chosen privately, by `choice`, this is the request for the largest candidate, and `bounded` has
+    those for all of them.
     """
 
     views: tuple[CountRequest[Any], ...]
@@ -280,9 +284,48 @@ class Request:
     person: str | None
     promised: Guarantee | None = None
     """What was asked for in rho; None where epsilon is spent."""
+    auto: AutoContributions | None = None
+    choice: BoundSelection | None = None
+    bounded: tuple[Request, ...] = ()
 
     @staticmethod
     def checked(
+        schema: Mapping[str, Domain],
+        *,
+        contributions: int | str | AutoContributions = 1,
+        person: str | None = None,
+        **asked: Any,
+    ) -> Request:
+        """The request that these parameters make, or the error that says which of them is wrong."""
+        wanted = read_contributions(contributions)
+        if isinstance(wanted, int):
+            return Request._bounded(schema, contributions=wanted, person=person, **asked)
+        unit_by(person)
+        rule, fix = "needs person", "name the column of ids, or leave it out"
+        check(person is not None, "contributions", rule, given=str(contributions), fix=fix)
+        rule, fix = "must be a number of rows where rho is spent", "pass for example 8, or epsilon alone"
+        check(asked.get("rho") is None, "contributions", rule, given=str(contributions), fix=fix)
+        total = positive_epsilon(asked.get("epsilon"))
+        rest = total * (1 - wanted.share)
+        each = tuple(
+            Request._bounded(schema, contributions=bound, person=person, **{**asked, "epsilon": rest})
+            for bound in wanted.among
+        )
+        spent = any(request.promised is not None for request in each)
+        check(not spent, "contributions", rule, given=str(contributions), fix=fix)
+        shapes = {tuple((type(view), view.columns) for view in request.published) for request in each}
+        rule, fix = "must be a number of rows where views depend on it", "pass for example 8"
+        check(len(shapes) == 1, "contributions", rule, given=str(contributions), fix=fix)
+        choice = BoundSelection(
+            candidates=wanted.among,
+            noise=[request.predicted_error for request in each],
+            epsilon=total - rest,
+            neighbors=each[-1].guarantee.neighbors,
+        )
+        return replace(each[-1], auto=wanted, choice=choice, bounded=each)
+
+    @staticmethod
+    def _bounded(
         schema: Mapping[str, Domain],
         *,
         epsilon: object = None,
@@ -303,7 +346,7 @@ class Request:
         together: Together = (),
         options: object = None,
     ) -> Request:
-        """The request that these parameters make, or the error that says which of them is wrong."""
+        """The same for a bound on rows per person that is known."""
         declared, wanted = checked_schema(schema), None
         if wants is not None:
             beside = {"by": by, "views": views, "sums": sums, "moments": moments, "queries": queries}
@@ -406,13 +449,14 @@ class Request:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What all views promise together.
+        """What all views promise together, with the choice of the bound on rows per person.
 
         In rho that is what was asked for: they spend no more. Its epsilon is the sum of theirs if all of them
         are pure and that is less than what follows from rho.
         """
         if self.promised is None:
-            return reduce(add, (view.guarantee for view in self.published))
+            views = reduce(add, (view.guarantee for view in self.published))
+            return views if self.choice is None else views + self.choice.guarantee
         together = reduce(add, (view.guarantee.in_rho() for view in self.published))
         if together.rho > self.promised.rho:
             raise AssertionError("views cost more rho than is promised")
@@ -423,6 +467,30 @@ class Request:
     def shared(self) -> Guarantee:
         """What views have shares of: the epsilon, or the rho."""
         return self.promised or self.guarantee
+
+    @property
+    def predicted_error(self) -> float:
+        """The typical error of an answer by noise, over few, usual and many rows; the mean of all views.
+
+        It is at least that of one count with all of epsilon: if that is large, discrete noise all but ends.
+        """
+        promised = self.guarantee
+        least = float(rows_changed(promised.neighbors, promised.contributions) / promised.epsilon)
+        errors = [view.predicted_error(rows) for view in self.published for rows in ROWS]
+        known = [error for error in errors if math.isfinite(error)]
+        return max(least, math.fsum(known) / max(1, len(known)))
+
+    def promise(self, chosen: ChosenContributions | None) -> Guarantee:
+        """What a release of these views promises, with the choice of the bound on rows per person if any."""
+        views = self.guarantee
+        return views if chosen is None else views + chosen.promise(views.neighbors)
+
+    def state_choice(self, place: int) -> ChosenContributions | None:
+        """What a release states of the bound that was chosen; None where it was given."""
+        if self.auto is None or self.choice is None:
+            return None
+        among, share, epsilon = self.auto.among, self.auto.share, self.choice.epsilon
+        return ChosenContributions(chosen=among[place], among=among, share=share, epsilon=epsilon)
 
     @property
     def declared(self) -> dict[str, Domain]:
@@ -436,17 +504,30 @@ class Request:
         return tuple(self.declared)
 
     def describes(self, release: Release) -> bool:
-        """Whether a release is of these views and ids, with this guarantee."""
+        """Whether a release is of these views and ids, with this guarantee and a bound that it may have."""
+        stated = release.provenance.contributions
+        if self.choice is None or stated is None:
+            return self.choice is None and stated is None and self._describes(release, None)
+        place = stated.among.index(stated.chosen)
+        alike = stated.among == self.choice.candidates and stated == self.state_choice(place)
+        return alike and self.bounded[place]._describes(release, stated)
+
+    def _describes(self, release: Release, chosen: ChosenContributions | None) -> bool:
         alike = len(self.published) == len(release.published) and all(
             asked.describes(given) for asked, given in zip(self.published, release.published, strict=True)
         )
         facts = release.guarantee, release.provenance.person, release.wants, release.provenance.options
-        return alike and facts == (self.guarantee, self.person, self.wants, self.stated_options)
+        return alike and facts == (self.promise(chosen), self.person, self.wants, self.stated_options)
 
     @property
     def stated_options(self) -> tuple[tuple[str, str], ...]:
         """The options of the mechanism as a release states them: each with its value as text, in order."""
         return tuple(option_texts(self.options).items())
+
+    @property
+    def stated_contributions(self) -> int | str:
+        """The bound on rows per person, or what it is chosen among and for which share of epsilon."""
+        return self.guarantee.contributions if self.auto is None else str(self.auto)
 
     def to_json(self) -> dict[str, Any]:
         """The request in words that JSON can write: the same for the same release, whatever the data."""
@@ -457,7 +538,7 @@ class Request:
             "epsilon": str(self.guarantee.epsilon),
             **delta,
             "neighbors": self.guarantee.neighbors,
-            "contributions": self.guarantee.contributions,
+            "contributions": self.stated_contributions,
             "person": self.person,
             "views": [view.asked for view in self.published],
             **({"wants": [str(want) for want in self.wants]} if self.wants else {}),
@@ -606,6 +687,15 @@ _SIGNATURE: Final = bytes(1024)  # longer than any signature
 
 def check_fits_in_file(request: Request, provenance: Provenance) -> None:
     """Refuse a request whose release might not fit into a file; a function of public facts."""
+    if request.auto is not None and request.choice is not None:
+        for exact in (request.auto.share, request.choice.epsilon):
+            rule = f"must be chosen with a part of epsilon of at most {_MOST_DIGITS} digits"
+            check(_is_short(exact), "contributions", rule, given=exact, fix="round it down")
+    for each in request.bounded or (request,):
+        _check_fits(each, provenance)
+
+
+def _check_fits(request: Request, provenance: Provenance) -> None:
     _check_digits(request)
     try:
         unpack(pack(_empty_file(request, provenance), signature=_SIGNATURE), largest=LARGEST)
@@ -633,9 +723,12 @@ def _check_digits(request: Request) -> None:
     budget: Fraction = getattr(request.guarantee, name)
     rule = f"must be, for each view, a ratio of integers of at most {_MOST_DIGITS} digits"
     for view in request.published:
-        exact = view.share * budget
-        fits = max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS
-        check(fits, name, rule, given=budget, fix="round it down")
+        check(_is_short(view.share * budget), name, rule, given=budget, fix="round it down")
+
+
+def _is_short(exact: Fraction) -> bool:
+    """Whether a file can hold a rational number."""
+    return bool(max(exact.numerator, exact.denominator) < 10**_MOST_DIGITS)
 
 
 def _empty_file(request: Request, provenance: Provenance) -> Stored:
@@ -643,7 +736,7 @@ def _empty_file(request: Request, provenance: Provenance) -> Stored:
     views, promise = [_view(view) for view in request.published], guarantee_entries(request.guarantee)
     spec: dict[str, Json] = {
         "format": FORMAT,
-        "version": version_of(views, stated=bool(provenance.options), guarantee=promise),
+        "version": version_of(views, provenance_entries(provenance), promise),
         "guarantee": promise,
         "provenance": provenance_entries(provenance),
         "views": list[Json](views),

@@ -1,7 +1,8 @@
 """Trials of a plan on PUBLIC data: many questions asked of a release, and how far each answer is off.
 
 Ranges of one column and boxes of several; of a table labels, and cells and boxes of two columns. Questions
-and wants that matter are asked of whole releases.
+and wants that matter are asked of whole releases. A private choice of the bound on rows per person is
+compared with fixed bounds.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from itertools import combinations
 from typing import Any, Final, NamedTuple, Protocol, final
@@ -22,6 +24,7 @@ from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
 from partita.errors import InvalidParameter, check
 from partita.public.axis.base import AxisRelease, find_cells
+from partita.public.base import figure
 from partita.public.boxes.base import BoxRelease
 from partita.public.conditions import Either, Range, Where
 from partita.public.grammar import parse_question
@@ -30,6 +33,7 @@ from partita.public.questions import KINDS, Question, Type
 from partita.public.records import GroupedResult
 from partita.public.release import Release
 from partita.public.wants import MEAN, RANGES, SHARE, TOTAL, VARIANCE, Want, parse_want
+from partita.trusted.mechanisms.contributions import BoundSelection
 from partita.trusted.secret import Histogram, Points
 from partita.trusted.sources.tally import encode_positions
 
@@ -411,3 +415,74 @@ class ExactRows:
             return total if name == "sum" else total / rows
         variance = float(weights @ (values - total / rows) ** 2) / rows
         return variance if name == "variance" else math.sqrt(variance)
+
+
+# What a private choice of the bound on rows per person gains.
+@final
+@dataclass(frozen=True, kw_only=True)
+class SimulatedBound:
+    """What one bound on rows per person would cost on a PUBLIC file, in rows.
+
+    `left_out` is how many rows a total loses, `noise` the typical error by noise if all of epsilon were left
+    for it, `error` both together (the root of the sum of the squares), and `chance` how likely this bound is
+    chosen.
+    """
+
+    contributions: int
+    left_out: int
+    noise: float
+    error: float
+    chance: float
+
+    def cells(self) -> list[str]:
+        """One line of a table."""
+        numbers = (self.left_out, self.noise, self.error)
+        return [f"{self.contributions:,}", *(figure(float(each)) for each in numbers), f"{self.chance:.1%}"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class SimulatedChoice:
+    """What a private choice of the bound on rows per person gains on a PUBLIC file, in rows.
+
+    `auto` is the mean error of a total over all bounds that may be chosen, with the noise of what the choice
+    leaves of epsilon. Beside it stand the error of the best bound, which only who has seen the file can name,
+    and those of the smallest and the largest candidate.
+    """
+
+    bounds: tuple[SimulatedBound, ...]
+    auto: float
+
+    @staticmethod
+    def of(choice: BoundSelection, within: Sequence[int], rows: int, share: Fraction) -> SimulatedChoice:
+        """From the rows within each candidate and all rows; exact chances, and predicted noise."""
+        chances, left = choice.chances(within), 1 - float(share)
+        bounds = [
+            SimulatedBound(
+                contributions=bound,
+                left_out=rows - inside,
+                noise=noise * left,
+                error=math.hypot(rows - inside, noise * left),
+                chance=chance,
+            )
+            for bound, inside, noise, chance in zip(
+                choice.candidates, within, map(float, choice.noise), chances, strict=True
+            )
+        ]
+        expected = sum(each.chance * math.hypot(each.left_out, each.noise / left) for each in bounds)
+        return SimulatedChoice(bounds=tuple(bounds), auto=expected)
+
+    @property
+    def best(self) -> SimulatedBound:
+        """The bound with the smallest error."""
+        return min(self.bounds, key=lambda each: each.error)
+
+    def __str__(self) -> str:
+        """The errors of the choice and of fixed bounds in words."""
+        first, last, best = self.bounds[0], self.bounds[-1], self.best
+        return (
+            f"A total errs by about {figure(self.auto)} rows with the bound on rows per person chosen "
+            f"privately, by {figure(best.error)} with the best fixed bound, {best.contributions:,}, by "
+            f"{figure(first.error)} with {first.contributions:,} and by {figure(last.error)} with "
+            f"{last.contributions:,}."
+        )

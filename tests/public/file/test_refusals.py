@@ -55,7 +55,7 @@ VIEW = ("views", 0)
 @pytest.mark.parametrize(
     ("path", "to", "said"),
     [
-        (("version",), 8, "needs a newer Partita"),
+        (("version",), 99, "needs a newer Partita"),
         (("version",), 6, "of 6 if it states options or a column has no special cells"),
         (("provenance", "options"), {"branching": "16"}, "must be of version"),
         ((*VIEW, "specials", "counts"), {}, "must be of version"),

@@ -141,6 +141,9 @@ class ReleaseDetails(StrictModel):
     person: str | None
     part: Any = Field(description="the column and the value that a row must have to be counted; or null")
     options: dict[str, str] = Field(description="options of the mechanism that were asked for, as text")
+    contributions: Any = Field(
+        default=None, description="how the bound on rows per person was chosen; null if it was given"
+    )
     checksum: str
     guarantee: GuaranteeDetails | None
     columns: list[ColumnDetails]
