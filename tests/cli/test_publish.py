@@ -334,6 +334,37 @@ def test_a_part_is_counted_paid_and_named(run: Run, people: Path, spec: Path) ->
     )
 
 
+def test_a_bound_on_rows_per_person_is_chosen(run: Run, people: Path, spec: Path) -> None:
+    """By a flag or by the spec; the receipt says what it was chosen among, and a plan how."""
+    spec.write_text(SPEC.replace("[release]", '[release]\nperson = "id"\ncontributions = "auto with 1/4"'))
+
+    planned = run("plan", "--spec", spec, "--simulate", people)
+    first = run("publish", people, "--spec", spec, "-o", "one.parquet")
+    [second] = run(
+        *("publish", people, "--spec", spec, "-o", "two.parquet"),
+        *("--contributions", "auto among 1,3", "--json"),
+    ).records
+
+    assert "chosen privately, with 1/4 of epsilon" in planned.out
+    assert "A total errs by about" in planned.out
+    assert first.code == 0
+    chosen = load("one.parquet").provenance.contributions
+    assert chosen is not None
+    assert f"of a person at most {chosen.chosen}, chosen privately among 1, 2, 3, 5" in first.out
+    assert second["contributions"]["among"] == [1, 3]
+    assert second["guarantee"]["contributions"] == second["contributions"]["chosen"]
+
+
+@pytest.mark.parametrize("given", ["automatic", "auto among 3,1", "0", "1.5", "auto with 2"])
+def test_a_bound_that_is_none_is_a_usage_error(run: Run, people: Path, spec: Path, given: str) -> None:
+    """By name, and nothing is read."""
+    done = run("publish", people, "--spec", spec, "--person", "id", "-o", "x", "--contributions", given)
+
+    assert done.code == 2
+    assert "contributions" in done.err
+    assert not Path("x").exists()
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("given", ["people.csv", "people.CSV", "*.csv", "peopl*", "people.csv.gz"])
 def test_a_receipt_of_csv_says_what_the_steward_states(run: Run, given: str) -> None:

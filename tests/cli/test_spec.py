@@ -118,6 +118,13 @@ def test_a_spec_may_be_in_rho(run: Run, people: Path, folder: Path) -> None:
         read_spec(written(folder, "[release]\nrho = 0"))
 
 
+def test_a_choice_of_contributions_is_read(folder: Path) -> None:
+    """As text, with candidates and share as they were written."""
+    spec = read_spec(written(folder, '[release]\ncontributions = "auto among 1,4 with 0.1"'))
+
+    assert spec.contributions == "auto among 1,4 with 1/10"
+
+
 def test_an_empty_spec_says_nothing(folder: Path) -> None:
     """Everything may come from flags."""
     assert read_spec(written(folder, "")) == Spec()

@@ -145,7 +145,7 @@ def _receipt(
     options: common.Options, release: Release, dataset: str | None, *, stored: bool
 ) -> common.Outcome:
     from partita.ledger.postgres import shown
-    from partita.public.file_entries import guarantee_entries
+    from partita.public.file_entries import chosen_entries, guarantee_entries
 
     ledger = None if options.ledger is None else shown(options.ledger)
     tables = _summarize_tables(release)
@@ -157,6 +157,7 @@ def _receipt(
         ("release", options.output),
         ("guarantee", str(release.guarantee or _UNPROTECTED)),
         *(("rows", f"only where {part['column']} is {part['value']!r}") for part in _part_records(release)),
+        *_chosen_lines(release),
         *(("stated", condition) for condition in conditions),
         *(("view", f"{name_view(view)}, by {view.mechanism}") for view in release.published),
         *(line for column in release.columns for line in _column_lines(release, column)),
@@ -171,6 +172,7 @@ def _receipt(
         path=options.output,
         guarantee=guarantee_entries(release.guarantee),
         part=next(iter(_part_records(release)), None),
+        contributions=chosen_entries(release.provenance.contributions),
         stated=conditions,
         views=view_records(release),
         columns=column_records(release),
@@ -180,6 +182,13 @@ def _receipt(
         dataset=dataset,
         left=left,
     )
+
+
+def _chosen_lines(release: Release) -> Iterator[tuple[str, str]]:
+    """How many rows of a person count, if that was chosen."""
+    chosen = release.provenance.contributions
+    if chosen is not None:
+        yield "rows", f"of a person at most {chosen}"
 
 
 def _unread_lines(release: Release, unread: Sequence[Record]) -> Iterator[tuple[str, str]]:

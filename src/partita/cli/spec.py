@@ -32,7 +32,7 @@ from partita.cli.common import (
 from partita.concentrated import positive
 from partita.errors import InvalidParameter, SourceError, check, check_source, check_type
 from partita.guarantee import positive_epsilon
-from partita.numbers import integer, rational
+from partita.numbers import rational
 
 if TYPE_CHECKING:
     from partita.domain.base import Domain
@@ -77,7 +77,7 @@ class Spec:
     rho: Fraction | None = None
     delta: Fraction | None = None
     person: str | None = None
-    contributions: int | None = None
+    contributions: int | str | None = None
     neighbors: str | None = None
     mechanism: str | None = None
     options: Mapping[str, object] | None = None
@@ -186,6 +186,20 @@ def _sets(value: object) -> list[list[str]]:
     return [_names(each) for each in _list(value, '[["age", "salary"]]')]
 
 
+def _contributions(value: object) -> int | str:
+    """A number of rows, or the text of a private choice among several."""
+    from partita.public.contributions import read_contributions
+
+    found = read_contributions(value)
+    return found if isinstance(found, int) else str(found)
+
+
+@argument
+def _parse_contributions(text: str) -> int | str:
+    """The same from the command line."""
+    return whole("contributions")(text) if text.lstrip("+-").isdigit() else _contributions(text)
+
+
 def _options(value: object) -> dict[str, object]:
     """Options of the mechanism by their names; what each of them takes is checked with the mechanism."""
     fix = "write for example options = {branching = 16}"
@@ -273,7 +287,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "epsilon": positive_epsilon,
     "rho": lambda value: positive(value, "rho", example='"1/8"'),
     "delta": lambda value: rational(value, "delta"),
-    "contributions": lambda value: integer(value, "contributions", low=1),
+    "contributions": lambda value: _contributions(value),
     "header": _names,
     "options": _options,
 }
@@ -470,7 +484,8 @@ def add_request(parser: CommandParser) -> None:
     parser.add("--rho R", says, type=rho)
     says = "a chance of failure beside epsilon; with rho, where its epsilon is stated; default: none, or 1e-9"
     parser.add("--delta D", says)
-    parser.add("--contributions K", "at most K rows of a person count", type=whole("contributions"))
+    says = "at most K rows of a person count; or auto: chosen privately for a small share of epsilon"
+    parser.add("--contributions K", says, type=_parse_contributions)
     parser.add("--neighbors", "default: add-remove", choices=NEIGHBORS)
     says = "default: auto; `partita mechanisms` lists them; or MODULE:FACTORY, one of your own"
     parser.add("--mechanism NAME", says)
@@ -604,7 +619,7 @@ _RELEASE_TEMPLATE: Final = f"""
 # wants = ["median of salary", "mean of delay by dest"]    # just these statistics, and nothing else
 # delta = "1e-6"                # a chance of failure, beside epsilon; with rho, where its epsilon is stated
 # person = "id"                 # the column that says whose row it is; without it, every row is a person
-# contributions = 1             # at most this many rows of a person count
+# contributions = 1             # at most this many rows of a person count; or "auto", chosen privately
 # neighbors = "add-remove"      # or "change-one", if the number of people is public
 # mechanism = "auto"            # `partita mechanisms` lists them
 # options = {{branching = 16}}    # of the mechanism that is named

@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from partita.errors import KeyReused
+from partita.public.contributions import USUAL
 from partita.service.errors import Refusal
 from partita.service.settings import Limits, ServiceSettings
 from partita.service.steward import publishing
@@ -128,6 +129,8 @@ def test_the_same_request_is_one_job(settings: ServiceSettings) -> None:
         ({"together": [["age", "a\nb"]]}, 400),
         ({"together": [["a", "b"]] * 101}, 422),
         ({"options": [16]}, 422),
+        ({"contributions": 1.5}, 422),
+        ({"contributions": "--output=x"}, 400),
         ({"options": {"branching": 1.5}}, 422),
         ({"options": {"--output": "x"}}, 422),
         ({"options": {"branching": "1\n2"}}, 400),
@@ -261,6 +264,29 @@ def test_options_of_the_mechanism_are_arguments(settings: ServiceSettings) -> No
     jobs.submit(ORDER)
     with pytest.raises(KeyReused):
         jobs.submit(replace(ORDER, options=order.options))
+
+
+@pytest.mark.parametrize(
+    ("asked", "argument"),
+    [
+        (8, "8"),
+        ("auto", f"auto among {','.join(map(str, USUAL))} with 1/20"),
+        ("auto among 1,5 with 0.1", "auto among 1,5 with 1/10"),
+    ],
+)
+def test_a_bound_on_rows_per_person_is_an_argument(
+    settings: ServiceSettings, asked: object, argument: str
+) -> None:
+    """A number, or what it is chosen among; another one is another job."""
+    said = {"spec": "people", "name": "x", "key": "k", "contributions": asked}
+    order = PublishRequest.model_validate(said).order()
+    command = Publisher(settings).command(replace(ORDER, contributions=order.contributions))
+
+    assert f"--contributions={argument}" in command
+    jobs = JobQueue(done, 2)
+    jobs.submit(ORDER)
+    with pytest.raises(KeyReused):
+        jobs.submit(replace(ORDER, contributions=order.contributions))
 
 
 def test_the_environment_of_a_job_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:

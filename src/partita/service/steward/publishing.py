@@ -29,6 +29,7 @@ from partita.domain.axis import MOST_COLUMNS
 from partita.errors import InvalidParameter, KeyReused, check
 from partita.guarantee import positive_epsilon
 from partita.ledger.entries import checked_text
+from partita.public.contributions import read_contributions
 from partita.service.errors import ERRORS, Refusal, not_found, strip_folders
 from partita.service.settings import NAME, ServiceSettings
 from partita.trusted.noise.kernel import token
@@ -53,6 +54,7 @@ class PublishOrder:
     rho: Fraction | None = None
     together: tuple[tuple[str, ...], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    contributions: str | None = None
 
 
 @final
@@ -208,7 +210,8 @@ class Publisher:
         chosen = [f"--option={name}={value}" for name, value in order.options]
         charged = [f"--ledger={self.settings.ledger}", f"--key={order.key}"]
         publish = [sys.executable, "-P", "-m", "partita", "publish", f"--spec={spec}", f"--output={output}"]
-        given = [*budget, *together, *chosen]
+        bound = [] if order.contributions is None else [f"--contributions={order.contributions}"]
+        given = [*budget, *together, *chosen, *bound]
         return [*publish, *charged, *given, "--json", "--", *self._data(order.spec)]
 
     @property
@@ -354,6 +357,13 @@ class PublishRequest(BaseModel):
         examples=[{"branching": 16}],
     )
 
+    contributions: StrictInt | StrictStr | None = Field(
+        default=None,
+        description="how many rows of a person count at most, or auto: a bound that is chosen privately; "
+        "default: what the spec says",
+        examples=["auto", 8],
+    )
+
     def order(self) -> PublishOrder:
         """The same, checked and exact."""
         rule, fix = "must come without rho, or rho without it", "choose one of them"
@@ -366,6 +376,7 @@ class PublishRequest(BaseModel):
             rho=None if self.rho is None else positive(self.rho, "rho", example='"1/8"'),
             together=tuple(tuple(checked_text(name, "together") for name in each) for each in self.together),
             options=tuple((name, _option_text(self.options[name])) for name in sorted(self.options)),
+            contributions=None if self.contributions is None else str(read_contributions(self.contributions)),
         )
 
 
