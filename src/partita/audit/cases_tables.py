@@ -276,6 +276,31 @@ def publish_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
             loss = partial(_publish_cost if in_rho else _publish_loss, request, protected, passes)
             amount = _RHO if in_rho else _EPSILON
             yield Case(request.mechanism, about, way, amount, partial(iter, pairs), loss)
+    yield from _chosen_cases(depth)
+
+
+def _chosen_cases(depth: Depth) -> Iterator[Case]:
+    """A bound on rows per person that is chosen; a person may have more rows than the largest candidate."""
+    request = _PublishRequest(
+        "HistogramCounts", "contributions auto", {"by": "age", "mechanism": "histogram"}
+    )
+    comes = [(0, many) for many in (9, 1, 4, 2, 3, 5, 6, 40)]
+    changes = [(1, 9), (2, 4), (0, 9), (3, 5), (1, 2), (4, 4), (2, 40), (3, 1)]
+    for neighbors in ("change-one",) if depth == "quick" else ("add-remove", "change-one"):
+        some = (changes if neighbors == "change-one" else comes)[: step(depth, 1, 2, 8)]
+        pairs = [(_beside_crowd((_LOW,) * one), _beside_crowd((_HIGH,) * many)) for one, many in some]
+        protected: Protected = {"neighbors": neighbors, "contributions": "auto among 1,2,4 with 1/2"}
+        verb = "changes" if neighbors == "change-one" else "comes or goes"
+        about = f"publish({request.about}); a person with any number of rows {verb}"
+        loss = partial(_publish_loss, request, protected, step(depth, 2, 3, 3))
+        yield Case(request.mechanism, about, "replay", _EPSILON, partial(iter, pairs), loss)
+
+
+def _beside_crowd(person: Sequence[Row]) -> Table:
+    """A person's rows, and ten persons with four rows each, so that bounds are worth their noise."""
+    rows = [*person, *(_OTHERS[turn % 4] for turn in range(40))]
+    ids = [0] * len(person) + [1 + turn // 4 for turn in range(40)]
+    return {"id": ids} | {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
 
 
 def _publish_requests() -> Iterator[_PublishRequest]:
