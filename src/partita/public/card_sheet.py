@@ -352,7 +352,7 @@ def _evidence_facts(card: Card) -> Iterator[Fact]:
     )
     yield Fact("Audit", words, "audit")
     for each in audit.violations:
-        yield Fact("**Violation**", prose(each), "audit")
+        yield Fact("Violation", prose(each), "audit")
     same = about["subject"] == f"partita {version}"
     made = f"The release was made with Partita {prose(version)}, "
     words = (
@@ -376,8 +376,9 @@ def _evidence_facts(card: Card) -> Iterator[Fact]:
 
 def _evidence_words(evidence: MechanismEvidence) -> str:
     loss = "infinite" if math.isinf(evidence.loss) else f"{evidence.loss:.3f}"
-    pairs = f"{evidence.pairs:,} pairs, the largest loss {loss} where epsilon is {evidence.epsilon}"
-    violations = f"**{evidence.violations} violations**" if evidence.violations else "no violation"
+    pairs = f"{evidence.pairs:,} pairs, the largest loss {loss} where {evidence.promised} is promised"
+    number = evidence.violations
+    violations = f"**{number} violation{'s' * (number > 1)}**" if number else "no violation"
     return (
         f"Tested as {code(evidence.tested_as)}: {pairs}; {evidence.attacks} kinds of attacks; {violations}."
     )

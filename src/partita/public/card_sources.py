@@ -181,19 +181,23 @@ class BudgetHistory:
 
 # --- the audit report, in plain values ---------------------------------------------------------
 
+_SHORT: Final = 8  # digits of a fraction that people can read
 _CONTEXT: Final = ("subject", "depth", "day", "python", "machine", "libraries", "command")
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class MechanismEvidence:
-    """What was tried on one mechanism: pairs of neighbours, the largest loss beside its epsilon, attacks."""
+    """What was tried on one mechanism: pairs of neighbours, the largest loss beside its promise, attacks.
+
+    The promise is "epsilon 1", or "rho 1/8" where losses were added up in rho.
+    """
 
     mechanism: str
     tested_as: str
     pairs: int
     loss: float
-    epsilon: str
+    promised: str
     attacks: int
     violations: int
 
@@ -264,18 +268,30 @@ def _evidence_of(
     mechanism: str, name: str, counts: Sequence[Any], attacks: Sequence[Any]
 ) -> MechanismEvidence:
     """The pair that comes closest to its epsilon, and how much was tried."""
-    losses = [(_loss(each["loss"]), Fraction(_text(each["epsilon"]))) for each in counts]
-    loss, epsilon = max(losses, key=lambda pair: pair[0] / float(pair[1]), default=(0.0, Fraction(1)))
+    losses = [(_loss(each["loss"]), _promised(each)) for each in counts]
+    loss, (name_of, amount) = max(
+        losses, key=lambda pair: pair[0] / float(pair[1][1]), default=(0.0, ("epsilon", Fraction(1)))
+    )
     broken = sum(_natural(each["violations"]) for each in counts)
     return MechanismEvidence(
         mechanism=mechanism,
         tested_as=name,
         pairs=sum(_natural(each["pairs"]) for each in counts),
         loss=loss,
-        epsilon=str(epsilon),
+        promised=f"{name_of} {_figures(amount)}",
         attacks=sum(_natural(each["tried"]) > 0 for each in attacks),
         violations=broken + sum(each["verdict"] == "violation" for each in attacks),
     )
+
+
+def _promised(count: Any) -> tuple[str, Fraction]:
+    """What a case was compared with."""
+    return "rho" if _text(count["way"]).endswith("in rho") else "epsilon", Fraction(_text(count["epsilon"]))
+
+
+def _figures(amount: Fraction) -> str:
+    """A number as it is where that is short, else three figures of it."""
+    return str(amount) if len(str(amount)) <= _SHORT else f"about {float(amount):.3g}"
 
 
 def _loss(value: object) -> float:
