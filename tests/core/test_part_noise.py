@@ -12,7 +12,7 @@ import pytest
 from partita.domain.axis import Axis
 from partita.errors import PrivacyWarning
 from partita.trusted.mechanisms.base import PartNoise
-from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, takes_rho
 from partita.trusted.noise.system import SYSTEM, Noise
 from partita.trusted.secret import Histogram, Points
 
@@ -31,7 +31,7 @@ def test_a_release_of_boxes_warns_once_of_its_own_epsilon(name: str) -> None:
     """Shares of epsilon are nobody's promise, however large they are."""
     points = Points.from_rows([[k % 20, k % 12, k % 4] for k in range(100)], axes=AXES)
 
-    assert _warnings_of(box_mechanisms()[name](axes=AXES, epsilon=100), points) == ["epsilon 100 is above 5"]
+    assert _warnings_of(box_mechanisms()[name](axes=AXES, epsilon=100), points) == [_warning(name)]
 
 
 @pytest.mark.parametrize("name", sorted(axis_mechanisms()))
@@ -39,7 +39,12 @@ def test_a_release_of_an_axis_warns_once_of_its_own_epsilon(name: str) -> None:
     """Shares of epsilon are nobody's promise, however large they are."""
     mechanism = axis_mechanisms()[name](size=32, epsilon=100)
 
-    assert _warnings_of(mechanism, Histogram.dense(range(32))) == ["epsilon 100 is above 5"]
+    assert _warnings_of(mechanism, Histogram.dense(range(32))) == [_warning(name)]
+
+
+def _warning(name: str) -> str:
+    """What is said of epsilon 100, or of the rho that the exact curve allows for it."""
+    return "rho 100 is above 2" if takes_rho(name) else "epsilon 100 is above 5"
 
 
 class _Whole:
@@ -60,6 +65,7 @@ class _Whole:
 
 CALLS: list[tuple[Any, ...]] = [
     ("add", 3, Fraction(1), None),
+    ("add_gaussian", 3, Fraction(1)),
     ("draw", "laplace", Fraction(2)),
     ("first_success", "laplace", Fraction(2)),
     ("segments", "laplace", Fraction(2), 5, np.zeros(1, np.uint64), np.zeros(1, np.int64), 7),
