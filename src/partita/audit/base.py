@@ -21,6 +21,8 @@ from partita.guarantee import Neighbors
 from partita.local.randomizer import LocalLaw
 from partita.pan.sketch import Sketch
 from partita.testing.doubles import RecordingNoise
+from partita.testing.laws import Loss
+from partita.testing.replay import ReplayedLoss
 from partita.trusted.mechanisms.catalogue import mechanisms
 from partita.trusted.noise.system import SYSTEM
 from partita.trusted.secret import Histogram, Points
@@ -32,7 +34,7 @@ Way: TypeAlias = Literal[
     "law", "coupling", "coupling in rho", "box", "replay", "replay in rho", "coupling or law"
 ]
 Pair: TypeAlias = tuple[Any, Any]
-LossOf: TypeAlias = Callable[[Any, Any], "Compared | float"]
+LossOf: TypeAlias = Callable[[Any, Any], "Loss | ReplayedLoss | Compared | float"]
 
 
 class Compared(Protocol):
