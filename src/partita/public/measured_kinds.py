@@ -380,7 +380,7 @@ def _graph(place: _Place, release: TableGraphRelease) -> Iterator[NoisyMeasureme
         yield from place.only(*table.columns).counts(bins, table.noisy, table.scale)
 
 
-def _total(place: _Place, total: int, scale: Fraction) -> Iterator[NoisyMeasurement]:
+def _total(place: _Place, total: int, scale: NoiseLaw) -> Iterator[NoisyMeasurement]:
     """The number of all rows, as a count of the one bin that is a whole column: of the narrowest."""
     widths = [column.width for column in place.columns]
     number = widths.index(min(widths))
