@@ -20,7 +20,7 @@ USUAL: Final = (1, 2, 3, 5, 8, 13, 20, 32, 50, 80, 128, 200, 320, 500, 800)
 more of them would say less each."""
 
 USUAL_SHARE: Final = Fraction(1, 20)
-"""All other noise grows by 5%. With 1/40 totals were off by 14% more, with 1/10 by 5% less, on the laws that
+"""All other noise grows by 5%. With 1/40 totals were off by 15% more, with 1/10 by 5% less, on the laws that
 it was tuned on (benchmarks/README.md, contributions)."""
 
 _MOST: Final = 64  # candidates: each has a request of its own, which is checked before any row is read

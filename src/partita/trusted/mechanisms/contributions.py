@@ -21,8 +21,8 @@ _UNIT: Final = 2**10
 
 _CAUTION: Final = 2
 """A bound that is twice as large is 2^2 times less likely, until rows speak for it. On half of the laws of
-benchmarks/accuracy/contributions.py totals were off by 1.43 times the error of the best bound in hindsight,
-by 4.5 times at worst; with 1.5 by 1.50 and 3.0, with 2.5 by 1.42 and 5.8. Less chooses large bounds that
+benchmarks/accuracy/contributions.py totals were off by 1.53 times the error of the best bound in hindsight,
+by 6.0 times at worst; with 1.5 by 1.61 and 3.9, with 2.5 by 1.52 and 7.8. Less chooses large bounds that
 nobody needs, more loses the rows of few persons who have many."""
 
 
