@@ -108,7 +108,7 @@ def _unprotected(card: Card) -> str:
         * card.guarantee.same_rows
     )
     return (
-        f"{'None' if not card.own else 'None, by the word of the publisher'} of the statistics: every "
+        f"{'By the word of the publisher, none' if card.own else 'None'} of the statistics: every "
         "number of the file that depends on the table has noise. Public and not hidden are the columns, "
         "their declared bounds and labels, epsilon, the name of the dataset, the day, and that the "
         f"release was made.{rows}"

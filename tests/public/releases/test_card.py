@@ -29,6 +29,7 @@ from partita.public.card_sources import (
 from partita.public.file import FileFacts, load
 from partita.public.markup import code, prose, to_yaml
 from partita.public.views import View
+from partita.publish.direct import import_view
 from tests.card_releases import HOSTILE, hostile, release
 from tests.public.file import specimens
 
@@ -200,6 +201,18 @@ def test_nothing_is_said_of_noise_that_is_not_ours() -> None:
         assert ("no floating-point number touches" in text) is not held
         assert ("AES-256-CTR" in text) is not held
         assert ("Every mechanism of Partita has a proof" in text) is not held
+
+
+def test_counts_of_another_library_are_called_that() -> None:
+    """Whose word the guarantee is stands beside it, and the source is named, be it Markdown or not."""
+    ages: dict[str, pt.Domain] = {"age": pt.Integer(0, 2)}
+    made = import_view([4, 0, 7], ages, scale=1, guarantee=Guarantee(epsilon=1), source="Other|`1`").card()
+
+    assert "**For `imported` this is the publisher's word" in answers(made)["What is promised"]
+    assert "declared by the caller, not checked by Partita" in said(made)
+    assert "Imported from Other&#124;&#96;1&#96;" in said(made)
+    assert "AES-256-CTR" not in made.to_markdown()
+    assert "By the word of the publisher, none of the statistics" in made.to_markdown("registry")
 
 
 def test_a_large_epsilon_is_called_large() -> None:
