@@ -25,6 +25,7 @@ from partita.public.axis.flat import (
     LaplaceRelease,
     ThresholdRelease,
 )
+from partita.public.axis.hierarchy import HierarchyRelease
 from partita.public.axis.spending_tree import SpendingTreeRelease
 from partita.public.axis.tent_solver import GRAIN, Pairs, TentCounts
 from partita.public.axis.tents import PartitionTentsRelease, TentRelease
@@ -283,6 +284,16 @@ def _alike(looks: TreeLooks, levels: Ints, scale: Fraction) -> Iterator[tuple[In
         yield np.flatnonzero(which.ravel() == kind), scale / units
 
 
+def _hierarchy(place: _Place, release: HierarchyRelease) -> Iterator[NoisyMeasurement]:
+    """All nodes but the root, level after level, those of one scale together."""
+    shape, levels = release.shape, release.shape.levels
+    level, scale = np.repeat(np.arange(levels.size), levels)[1:], release.scale_numbers
+    for one, other in np.unique(np.stack([level, scale], axis=1), axis=0).tolist():
+        some = np.flatnonzero((level == one) & (scale == other))
+        first, last = shape.first[some + 1], shape.last[some + 1]
+        yield from _ranges(place, first, last, release.noisy[some], release.scales[other])
+
+
 def _tents(place: _Place, release: TentRelease) -> Iterator[NoisyMeasurement]:
     cells = np.arange(release.size, dtype=np.uint64)
     yield from _tents_over(place, release.tents, cells, cells)
@@ -404,6 +415,7 @@ _KINDS: Final[Mapping[type, Callable[[_Place, Any], Iterator[NoisyMeasurement]]]
     ThresholdRelease: _thresholds,
     LaplaceRelease: _intervals,
     TreeRelease: _tree,
+    HierarchyRelease: _hierarchy,
     PaperIntervalsRelease: _paper_intervals,
     SpendingTreeRelease: _spending_tree,
     TentRelease: _tents,

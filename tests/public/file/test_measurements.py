@@ -40,7 +40,16 @@ from partita.testing import EndlessTape, ZeroNoise, tape_noise
 from partita.trusted.secret import Histogram, Points
 from tests.public.file import specimens
 
-AXES = ["gaussian-histogram", "histogram", "laplace", "spending-tree", "tents", "thresholds", "tree"]
+AXES = [
+    "gaussian-histogram",
+    "hierarchy",
+    "histogram",
+    "laplace",
+    "spending-tree",
+    "tents",
+    "thresholds",
+    "tree",
+]
 HUGE = ["intervals-paper", "partition-tents"]
 BOXES = ["gaussian-grid", "graph", "grid", "spending-boxes", "viewed-boxes"]
 REFUSED = ["rank-boxes", "rectangles", "rectangles-paper"]
@@ -49,7 +58,8 @@ REFUSED = ["rank-boxes", "rectangles", "rectangles-paper"]
 def on_one_axis(kind: str, noise: Any, *, size: int = 60, rows: int = 400) -> tuple[Release, NDArray[Any]]:
     """A release of made-up rows of one column with special cells, and the true count of each position."""
     cells = np.sort(np.arange(rows, dtype=np.uint64) ** np.uint64(2) % np.uint64(size))
-    made = getattr(pt, specimens.MECHANISMS[kind])(size=size, epsilon=2)
+    nodes = {"nodes": [(0, 29), (0, 9), (30, 58)]} if kind == "hierarchy" else {}
+    made = getattr(pt, specimens.MECHANISMS[kind])(size=size, epsilon=2, **nodes)
     axis = made.release(Histogram.from_cells(cells, size=size), noise=noise)
     domain = Integer(0, size - 1)
     special = {name: 3 * number for number, name in enumerate(domain.specials)}
@@ -232,6 +242,23 @@ def test_a_round_trip_gives_the_same_numbers(kind: str, tmp_path: Path) -> None:
 
     assert same(NoisyMeasurements.read(tmp_path / "m.npz"), measured)
     assert same(NoisyMeasurements.from_arrow(pq.read_table(tmp_path / "m.parquet")), measured)
+
+
+@pytest.mark.parametrize("kind", [*AXES, *BOXES])
+def test_a_file_has_the_domains_of_all_columns(kind: str, tmp_path: Path) -> None:
+    """Labels of any language, nodes above them, dates and decimals."""
+    measured = specimens.release(kind).measurements()
+    measured.save(tmp_path / "m.npz")
+
+    read = NoisyMeasurements.read(tmp_path / "m.npz")
+
+    assert [each.domain.to_spec() for each in read.columns] == [
+        each.domain.to_spec() for each in measured.columns
+    ]
+    assert read.guarantee == measured.guarantee
+    for one, other in zip(read, measured, strict=True):
+        for name, bins, same_bins in zip(one.columns, one.bins, other.bins, strict=True):
+            assert read.column(name).describe(bins) == measured.column(name).describe(same_bins)
 
 
 def test_numpy_reads_the_file_without_pickle(tmp_path: Path) -> None:
