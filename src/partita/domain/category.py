@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from partita.domain import columns
 from partita.domain.base import Cells, Encoded, Position, Spec, Special, indices, kind_of, read_entries
-from partita.domain.nodes import LabelTree, Node, nest_paths, read_nested, read_nodes, write_nodes
+from partita.domain.nodes import LabelNode, LabelTree, nest_paths, read_nested, read_nodes, write_nodes
 from partita.errors import InvalidParameter, check, check_type
 from partita.lazy import cached_property
 from partita.numbers import Converted, freeze, frozen, parameter
@@ -95,7 +95,7 @@ class Category:
 
     labels: Converted[Sequence[str] | Mapping[str, object], tuple[str, ...]] = parameter()
     levels: Converted[Sequence[str], tuple[str, ...]] = parameter(default=())
-    nodes: Converted[Sequence[Node], tuple[Node, ...]] = parameter(default=())
+    nodes: Converted[Sequence[LabelNode], tuple[LabelNode, ...]] = parameter(default=())
 
     def __post_init__(self) -> None:
         given: object = self.labels
@@ -323,10 +323,10 @@ def _check_labels(labels: object) -> tuple[str, ...]:
     return tuple(str.__str__(label) for label in labels)
 
 
-def _check_nodes(nodes: object) -> tuple[Node, ...]:
+def _check_nodes(nodes: object) -> tuple[LabelNode, ...]:
     """The nodes, each with a label like any other."""
     fix = "give the labels as tables of tables"
-    if not isinstance(nodes, list | tuple) or not all(isinstance(node, Node) for node in nodes):
+    if not isinstance(nodes, list | tuple) or not all(isinstance(node, LabelNode) for node in nodes):
         raise InvalidParameter("nodes", "must be a list of nodes", given=type(nodes).__name__, fix=fix)
     for node in nodes:
         _check_label(node.label)

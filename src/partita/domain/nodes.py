@@ -29,7 +29,7 @@ SEPARATOR: Final = " > "
 _EXAMPLE: Final = 'pass for example {"Kent": {"Tract 1": ["Block 1", "Block 2"]}, "Essex": ["Block 9"]}'
 
 
-class Node(NamedTuple):
+class LabelNode(NamedTuple):
     """A label with others below it, and the first and the last cell of those."""
 
     label: str
@@ -76,7 +76,7 @@ class LabelTree:
     """
 
     labels: tuple[str, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[LabelNode, ...]
     levels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -220,10 +220,10 @@ def _shorten(nested: Any) -> Any:
 # Declarations: tables inside tables, paths, and texts of a spec.
 
 
-def read_nested(given: Mapping[Any, Any]) -> tuple[list[str], list[Node]]:
+def read_nested(given: Mapping[Any, Any]) -> tuple[list[str], list[LabelNode]]:
     """The labels and the nodes of tables inside tables; labels that stand twice are named by their paths."""
     paths: list[tuple[str, ...]] = []
-    nodes: list[Node] = []
+    nodes: list[LabelNode] = []
     _walk(given, (), paths, nodes)
     check(paths, "labels", "must not be empty", given="no labels", fix=_EXAMPLE)
     labels = [path[-1] for path in paths]
@@ -232,7 +232,7 @@ def read_nested(given: Mapping[Any, Any]) -> tuple[list[str], list[Node]]:
     return labels, nodes
 
 
-def _walk(given: Any, above: tuple[str, ...], paths: list[tuple[str, ...]], nodes: list[Node]) -> None:
+def _walk(given: Any, above: tuple[str, ...], paths: list[tuple[str, ...]], nodes: list[LabelNode]) -> None:
     """Add what a table or a list holds."""
     if isinstance(given, Mapping):
         entries: Iterable[tuple[Any, Any]] = given.items()
@@ -251,11 +251,11 @@ def _walk(given: Any, above: tuple[str, ...], paths: list[tuple[str, ...]], node
             paths.append(path)
             continue
         number, first = len(nodes), len(paths)
-        nodes.append(Node(label, first, first))
+        nodes.append(LabelNode(label, first, first))
         _walk(below, path, paths, nodes)
         rule, fix = "must have labels below each node", "pass None, or an empty list, for a label"
         check(len(paths) > first, "labels", rule, given=label, fix=fix)
-        nodes[number] = Node(label, first, len(paths) - 1)
+        nodes[number] = LabelNode(label, first, len(paths) - 1)
         rule, fix = f"must have at most {MOST_NODES:,} nodes", "leave the lowest nodes out"
         check(len(nodes) <= MOST_NODES, "labels", rule, given="more", fix=fix)
 
@@ -281,16 +281,16 @@ def nest_paths(paths: Iterable[Sequence[str]], shown: str) -> dict[str, Any]:
     return found
 
 
-def write_nodes(nodes: Iterable[Node]) -> list[str]:
+def write_nodes(nodes: Iterable[LabelNode]) -> list[str]:
     """Each node as text: its first cell, its last cell, its label.
 
-    >>> write_nodes([Node("Kent", 0, 7)]), read_nodes(["0 7 Kent"])
-    (['0 7 Kent'], (Node(label='Kent', first=0, last=7),))
+    >>> write_nodes([LabelNode("Kent", 0, 7)]), read_nodes(["0 7 Kent"])
+    (['0 7 Kent'], (LabelNode(label='Kent', first=0, last=7),))
     """
     return [f"{first} {last} {label}" for label, first, last in nodes]
 
 
-def read_nodes(given: object) -> tuple[Node, ...]:
+def read_nodes(given: object) -> tuple[LabelNode, ...]:
     """The nodes that `write_nodes` wrote."""
     fix = "pass what to_spec returned"
     listed = given if isinstance(given, list | tuple) and 0 < len(given) <= MOST_NODES else None
@@ -304,10 +304,10 @@ def read_nodes(given: object) -> tuple[Node, ...]:
     return tuple(node for node in found if node is not None)
 
 
-def _read_node(given: object) -> Node | None:
+def _read_node(given: object) -> LabelNode | None:
     first, _, rest = given.partition(" ") if isinstance(given, str) else ("", "", "")
     last, _, label = rest.partition(" ")
     numbers = all(each.isascii() and each.isdigit() and len(each) <= 10 for each in (first, last))
     if not numbers or not label or (str(int(first)), str(int(last))) != (first, last):
         return None
-    return Node(label, int(first), int(last))
+    return LabelNode(label, int(first), int(last))

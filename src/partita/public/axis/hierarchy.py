@@ -36,7 +36,7 @@ _POINTS: Final = np.linspace(0.0, 1.0, 130)[1:-1]
 _BLOCK: Final = 2**16  # ranges whose variances are found together
 
 
-class Span(NamedTuple):
+class LevelSpan(NamedTuple):
     """The levels that a node stands for: from its own to the one above the nodes below it."""
 
     first: int
@@ -56,7 +56,7 @@ class Levels:
     kinds: Ints
     """For each node but the root, which of the spans it has."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[LevelSpan, ...]
 
     @staticmethod
     def of(size: int, ranges: Sequence[tuple[int, int]]) -> Levels:
@@ -77,7 +77,9 @@ class Levels:
         for each in range(int(level[-1]) + 1):
             first, last = rows[level == each, :2].T
             found.append(TreeLevel(first.astype(np.uint64), last.astype(np.uint64), last > first))
-        return Levels(TreeShape.join(found), kinds.ravel(), tuple(Span(*span) for span in spans.tolist()))
+        return Levels(
+            TreeShape.join(found), kinds.ravel(), tuple(LevelSpan(*span) for span in spans.tolist())
+        )
 
     @property
     def number(self) -> int:
@@ -90,7 +92,7 @@ class Levels:
         return np.flatnonzero(there[self.kinds]) + 1
 
     @property
-    def common(self) -> Span | None:
+    def common(self) -> LevelSpan | None:
         """The levels of the one node that holds all cells, if there is one."""
         return self.spans[self.kinds[0]] if self.shape.levels[1] == 1 else None
 

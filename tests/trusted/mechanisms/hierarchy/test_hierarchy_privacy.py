@@ -14,7 +14,7 @@ import pytest
 
 import partita as pt
 from partita import HierarchyCounts, Histogram
-from partita.public.axis.hierarchy import Levels, Span
+from partita.public.axis.hierarchy import Levels, LevelSpan
 from partita.testing import (
     CouplingBroken,
     EndlessTape,
@@ -203,14 +203,14 @@ def test_a_label_above_the_lowest_level_has_all_that_is_left_and_no_more(
 
     monkeypatch.setattr(Levels, "weights", wrong)
     planted = HierarchyCounts(**SHAPES["uneven"], epsilon=1)
-    assert Span(1, 2) in planted.levels.spans
+    assert LevelSpan(1, 2) in planted.levels.spans
 
     assert worst(planted, pairs_of(planted)) > 1
 
 
 def test_a_move_between_tops_that_is_taken_for_one_within_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that moves changes the top level, too, unless one node has all cells."""
-    monkeypatch.setattr(Levels, "common", property(lambda self: Span(0, 0)))
+    monkeypatch.setattr(Levels, "common", property(lambda self: LevelSpan(0, 0)))
     planted = HierarchyCounts(**SHAPES["even"], epsilon=1, neighbors="change-one")
 
     assert worst(planted, pairs_of(planted)) > 1
