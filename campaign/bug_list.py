@@ -584,30 +584,6 @@ BOXES: Final = (
         "return 1 / (2 * part * self.row)",
         "tests/trusted/mechanisms/test_graph_privacy.py::test_the_planted_bugs_are_what_is_caught",
     ),
-    Bug(
-        "boxes",
-        "under rho many misfits have the noise of one",
-        "public/tables/spending.py",
-        "return _gaussian((number * self.rows) ** 2 / (2 * part * self.rho))",
-        "return _gaussian(self.rows**2 / (2 * part * self.rho))",
-        "tests/trusted/mechanisms/test_graph_rho.py::test_the_planted_bugs_are_what_is_caught",
-    ),
-    Bug(
-        "boxes",
-        "under rho a choice has twice its epsilon",
-        "public/tables/spending.py",
-        "return 2 * self.rows / selection_rate(part * self.rho)",
-        "return self.rows / selection_rate(part * self.rho)",
-        "tests/trusted/mechanisms/test_graph_rho.py::test_picks_pay_what_they_cost",
-    ),
-    Bug(
-        "boxes",
-        "under rho a step is not counted",
-        "trusted/mechanisms/graph.py",
-        "        self.spent += part\n",
-        "        self.spent += part / 2\n",
-        "tests/trusted/mechanisms/test_graph.py::test_the_budget_refuses_more_than_all",
-    ),
 )
 
 SUMS: Final = (
