@@ -22,7 +22,7 @@ from partita.testing import replay_publish
 TOWNS = pt.Category(["north", "south", "east"])
 SCHEMA: dict[str, Any] = {"town": TOWNS, "age": pt.Integer(0, 5)}
 TABLE: dict[str, list[Any]] = {"town": ["north", "south", "north", None], "age": [1, 2, 9, 4]}
-GAUSSIAN = {"by": "town", "mechanism": "gaussian-histogram"}
+GAUSSIAN: dict[str, Any] = {"by": "town", "mechanism": "gaussian-histogram"}
 
 
 def test_a_category_gets_gaussian_noise_for_rho_and_laplace_noise_for_epsilon() -> None:
@@ -37,7 +37,7 @@ def test_a_category_gets_gaussian_noise_for_rho_and_laplace_noise_for_epsilon() 
 def test_special_cells_have_gaussian_noise_beside_gaussian_cells() -> None:
     """A row may leave the axis for one of them: all have the variance that rho asks for."""
     release = pt.publish(TABLE, SCHEMA, by="town", rho="1/8")
-    view = release.views[0]
+    view: Any = release.views[0]
 
     assert isinstance(view.axis, GaussianRelease)
     assert view.specials.scale == Gaussian(view.axis.variance) == Gaussian(Fraction(4))
@@ -58,7 +58,7 @@ def test_epsilon_and_delta_are_spent_by_the_exact_curve(by: Any, tmp_path: Path)
     promised = release.guarantee
     assert promised is not None
 
-    assert (promised.epsilon, promised.delta) == (1, Fraction(1, 10**6))
+    assert (promised.epsilon, promised.delta) == (Fraction(1), Fraction(1, 10**6))
     assert promised.rho > rho_within(1, "1e-6")
     assert not follows(promised.rho, promised.epsilon, promised.delta)
     view = release.views[0]
@@ -79,7 +79,8 @@ def test_several_views_share_what_the_curve_allows() -> None:
     )  # fmt: skip
     promised = release.guarantee
     assert promised is not None
-    variances = [view.axis.variance for view in release.views]
+    views: Any = release.views
+    variances = [view.axis.variance for view in views]
 
     assert sum(1 / (2 * variance) for variance in variances) <= promised.rho
     assert promised.rho > rho_within(1, "1e-6")
@@ -105,7 +106,10 @@ def test_a_file_that_promises_less_epsilon_than_the_curve_allows_is_refused() ->
     assert promised is not None
 
     check_views(release.views, promised)
-    for changes in ({"epsilon": Fraction(99, 100)}, {"delta": Fraction(9, 10**7)}, {"rho": promised.rho / 2}):
+    claims: list[dict[str, Any]] = [
+        {"epsilon": Fraction(99, 100)}, {"delta": Fraction(9, 10**7)}, {"rho": promised.rho / 2},
+    ]  # fmt: skip
+    for changes in claims:
         with pytest.raises(InvalidRelease):
             check_views(release.views, replace(promised, **changes))
 

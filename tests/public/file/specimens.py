@@ -151,12 +151,12 @@ def view(kind: str, column: str = "age", seed: object = 0) -> View:
     domain = DOMAINS[kind]
     counts = {cell: 7 * number - 10 for number, cell in enumerate(domain.specials)}
     released = axis(kind, seed)
-    normal = isinstance(released, GaussianRelease)
+    law = released.law if isinstance(released, GaussianRelease) else CONTRIBUTIONS / EPSILON
     return View(
         column=column,
         domain=domain,
         axis=released,
-        specials=Specials(counts=counts, scale=released.law if normal else CONTRIBUTIONS / EPSILON),
+        specials=Specials(counts=counts, scale=law),
         mechanism=kind,
         why="It was asked for by name.",
     )

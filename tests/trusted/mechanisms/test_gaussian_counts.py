@@ -98,16 +98,18 @@ def test_cells_of_several_axes_cost_rho(protected: dict[str, Any]) -> None:
 @pytest.mark.parametrize("protected", PROTECTED, ids=repr)
 def test_special_cells_beside_an_axis_cost_no_more(protected: dict[str, Any]) -> None:
     """With a count of each special cell, rows that leave the axis for one of them still cost rho."""
-    column = WithSpecials(axis=GaussianCounts(size=2, rho=RHO, **protected), specials=("below", "null"))
+    counted = GaussianCounts(size=2, rho=RHO, **protected)
+    column = WithSpecials(axis=counted, specials=("below", "null"))
     noise = tape_noise(EndlessTape("specials"))
 
     def run(counts: Counts, noise: Any) -> Any:
         beside = dict(zip(column.specials, counts[2:], strict=True))
+        axis: Any
         axis, specials = column.release(histogram(counts[:2], protected), beside, noise=noise)
         return axis.noisy.tolist(), dict(specials.counts), specials.scale
 
     assert max(coupled_rho(run, *pair, noise) for pair in neighbours(4, protected)) == RHO
-    assert run((0, 0, 0, 0), ZeroNoise())[2] == Gaussian(column.axis.variance)
+    assert run((0, 0, 0, 0), ZeroNoise())[2] == Gaussian(counted.variance)
 
 
 def test_no_epsilon_bounds_the_loss() -> None:
@@ -225,7 +227,7 @@ def test_a_guarantee_by_epsilon_is_kept_by_the_exact_curve() -> None:
         made = GaussianCounts(size=9, epsilon=1, delta="1e-6", contributions=contributions)
         squares = contributions**2
 
-        assert (made.guarantee.epsilon, made.guarantee.delta) == (1, Fraction(1, 10**6))
+        assert (made.guarantee.epsilon, made.guarantee.delta) == (Fraction(1), Fraction(1, 10**6))
         assert made.guarantee.rho == made.rho == squares / (2 * made.variance)
         assert made.rho > rho_within(1, "1e-6")
         proofs = [gaussian_delta(made.rho, 1, least_variance=made.variance)]

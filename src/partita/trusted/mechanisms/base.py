@@ -142,6 +142,8 @@ class Concentrated(Private):
         asked: object = self.epsilon
         if given is None:
             epsilon = positive_epsilon(asked)
+            rule, fix = "must be at least 2^-62", "use a value such as 1"
+            check(epsilon >= 1 / LARGEST_SCALE, "epsilon", rule, given=asked, fix=fix)
             freeze(self, rho=self._rho_within(epsilon, rational(self.delta, "delta")))
         else:
             rho, stated = positive(given, "rho"), epsilon_of_rho(given, self.delta)

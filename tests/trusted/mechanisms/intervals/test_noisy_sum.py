@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from partita.public.axis.base import NoisyRow, NoisySum
+from partita.public.bounds import NoiseLaw
 
-Kinds = Mapping[tuple[int, Fraction], int]
+Kinds = Mapping[tuple[int, NoiseLaw], int]
 
 
 def _law(kinds: Kinds) -> NDArray[np.float64]:
     """The law of the sum of all noises, by convolution; its middle entry is zero."""
     total = np.ones(1)
     for (factor, scale), number in kinds.items():
+        assert isinstance(scale, Fraction)
         reach = int(40 * scale) + 40
         one = np.zeros(2 * reach * factor + 1)
         one[::factor] = np.exp(-np.abs(np.arange(-reach, reach + 1)) / float(scale))
