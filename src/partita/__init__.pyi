@@ -13,6 +13,7 @@ from partita.domain import Date as Date
 from partita.domain import Domain as Domain
 from partita.domain import Integer as Integer
 from partita.domain import Real as Real
+from partita.domain import Text as Text
 from partita.domain import Timestamp as Timestamp
 from partita.domain.axis import Axis as Axis
 from partita.domain.base import ABOVE as ABOVE
@@ -53,6 +54,8 @@ from partita.public.axis.flat import HistogramRelease as HistogramRelease
 from partita.public.axis.flat import LaplaceRelease as LaplaceRelease
 from partita.public.axis.flat import ThresholdRelease as ThresholdRelease
 from partita.public.axis.hierarchy import HierarchyRelease as HierarchyRelease
+from partita.public.axis.names import NamesRelease as NamesRelease
+from partita.public.axis.names import NameTable as NameTable
 from partita.public.axis.quantiles import QuantileRelease as QuantileRelease
 from partita.public.axis.quantiles import QuantileView as QuantileView
 from partita.public.axis.quantiles import SelectedQuantile as SelectedQuantile
@@ -182,6 +185,7 @@ from partita.trusted.mechanisms.gaussian_counts import GaussianGrid as GaussianG
 from partita.trusted.mechanisms.graph import TableGraph as TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans as GroupMeans
 from partita.trusted.mechanisms.hierarchy import HierarchyCounts as HierarchyCounts
+from partita.trusted.mechanisms.names import Names as Names
 from partita.trusted.mechanisms.numerical import ComposedTruncation as ComposedTruncation
 from partita.trusted.mechanisms.numerical import GlobalTruncation as GlobalTruncation
 from partita.trusted.mechanisms.numerical import InstanceTruncation as InstanceTruncation
@@ -209,6 +213,7 @@ from partita.trusted.mechanisms.workload import LinearQueries as LinearQueries
 from partita.trusted.mechanisms.workload import LinearWorkload as LinearWorkload
 from partita.trusted.mechanisms.workload import ProjectedLaplace as ProjectedLaplace
 from partita.trusted.secret import Histogram as Histogram
+from partita.trusted.secret import NameCounts as NameCounts
 from partita.trusted.secret import Points as Points
 from partita.trusted.sources.postgres import Postgres as Postgres
 from partita.trusted.streams.base import ContinualCounter as ContinualCounter

@@ -50,7 +50,7 @@ BUILT_BY_PARTITA = {
         "LROracle",
         "RangeEstimate",
     ),
-    *("RectangleEstimate", "Report", "SQAnswer"),
+    *("NameTable", "RectangleEstimate", "Report", "SQAnswer"),
 }
 """Results, which users get and do not make, and terms that `OnlineTerms.of` makes."""
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 import partita
 from partita import local, pan
 from partita.domain.axis import Axis
+from partita.domain.text import Text
 from partita.errors import PartitaError, check
 from partita.guarantee import Neighbors
 from partita.local.randomizer import LocalLaw
@@ -25,7 +26,7 @@ from partita.testing.laws import Loss
 from partita.testing.replay import ReplayedLoss
 from partita.trusted.mechanisms.catalogue import mechanisms
 from partita.trusted.noise.system import SYSTEM
-from partita.trusted.secret import Histogram, Points
+from partita.trusted.secret import Histogram, NameCounts, Points
 from partita.trusted.streams.base import ContinualCounter, Stepping
 from partita.trusted.streams.family import CounterFamily
 
@@ -276,6 +277,13 @@ def sum_of(one: Counts, other: Counts) -> Counts:
 def histogram(counts: Counts, contributions: int = 1) -> Histogram:
     """So many rows in each cell of one axis."""
     return Histogram.dense(counts, contributions=contributions)
+
+
+def texts(text: Text, counts: Counts, contributions: int = 1) -> NameCounts:
+    """So many rows with each text of a column, in their order; later texts have none."""
+    held = np.flatnonzero(counts)
+    words = text.words_of([text.name(int(cell)) for cell in held])
+    return NameCounts(text, words, np.array(counts, np.int64)[held], contributions)
 
 
 def points(axes: Sequence[Axis], counts: Counts, contributions: int = 1) -> Points:

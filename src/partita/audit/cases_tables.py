@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, Final, TypeAlias, final
 
 import partita as pt
-from partita.audit.base import Case, Counts, Depth, Pair, Way, histogram, points, step
+from partita.audit.base import Case, Counts, Depth, Pair, Way, histogram, points, step, texts
 from partita.audit.laws import EVERYBODY, HALF, MOVING, Protected, World, coupled_cases, law_cases, law_loss
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
@@ -60,6 +60,9 @@ def _worlds() -> Iterator[World]:
     yield _world("HierarchyCounts", 4, (0, 1, 2), nodes=((0, 3), (0, 1), (2, 3)), shares=(1, 2, 1))
     yield _world("QuantileSelection", 4, (1, 2, 4))
     yield _world("QuantileSelection", 3, (0, 1, 3), quantiles="1/5", interval=True)
+    for text, rows in ((pt.Text(1, "ab"), (1, 2, 4)), (pt.Text(2, "ab"), (0, 1, 2))):
+        make, found = _maker("Names", text=text), partial(texts, text)
+        yield World("Names", f"{text.size} texts", make, found, cells=text.size, rows=rows)
     linear = _maker("LinearQueries", queries=_QUERIES)
     yield World("LinearQueries", "3 queries over 3 cells", linear, histogram, cells=3, rows=(1, 2, 5))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import partita as pt
 from partita import local
-from partita.audit.base import Family, WatchingNoise, find_off_grid, list_numbers, public_mechanisms
+from partita.audit.base import Family, WatchingNoise, find_off_grid, list_numbers, public_mechanisms, texts
 from partita.audit.cases_people import (
     IntruderView,
     SketchKind,
@@ -424,6 +424,16 @@ def _points(axes: Sequence[Axis], places: list[int], counts: list[int], contribu
     return pt.Points.from_rows(table, axes=axes, counts=counts, contributions=contributions)
 
 
+_TEXT: Final = pt.Text(1, "abcdefghij")
+
+
+def _names(places: list[int], counts: list[int], contributions: int) -> pt.NameCounts:
+    held = Counter[int]()
+    for place, count in zip(places, counts, strict=True):
+        held[place] += count
+    return texts(_TEXT, tuple(held[place] for place in range(_AXIS.width)), contributions)
+
+
 _UNIVERSE: Final = pt.Universe(["v"], [_VALUES])
 _PLANE: Final = (_AXIS, Axis(size=2, labels=True))
 _RANGE_MECHANISMS: Final = ("LinearWorkload", "ProjectedLaplace", "MultiplicativeWeights")
@@ -445,6 +455,8 @@ def release_subject(name: str) -> ReleaseSubject:
     if "value" in taken:
         keys: dict[str, Any] = {"keys": []} if "keys" in taken else {}
         return ReleaseSubject(name, partial(kind, value=_VALUES, **keys), partial(_points, (_AXIS,)))
+    if "text" in taken:
+        return ReleaseSubject(name, partial(kind, text=_TEXT), _names)
     if "axes" in taken:
         return ReleaseSubject(name, partial(kind, axes=_PLANE), partial(_points, _PLANE))
     return ReleaseSubject(name, partial(kind, size=_AXIS.width), _histogram)

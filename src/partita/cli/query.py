@@ -14,7 +14,7 @@ from partita.cli import common
 from partita.errors import InvalidParameter
 from partita.public.records import (
     Record,
-    Text,
+    TextRecord,
     column_records,
     line_heads,
     query_record,
@@ -80,7 +80,7 @@ def _outcome(
     answers: Sequence[Record | InvalidParameter],
 ) -> common.Outcome:
     """All answers, and the errors of questions without one; text that is no question is a usage error."""
-    shown, records, errors = list[tuple[str, Text]](), list[Record](), list[str]()
+    shown, records, errors = list[tuple[str, TextRecord]](), list[Record](), list[str]()
     for text, question, answer in zip(texts, asked, answers, strict=True):
         if isinstance(question, InvalidParameter) or isinstance(answer, InvalidParameter):
             errors.append(f"{text!r}: {answer}" if len(texts) > 1 else str(answer))
@@ -111,7 +111,7 @@ def _lines() -> list[str]:
         raise InvalidParameter("questions", "must be UTF-8 text", given="other bytes", fix=fix) from None
 
 
-def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterator[str]:
+def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, TextRecord]]) -> Iterator[str]:
     """Answers of one line together in a table, and a table for each longer one; what each rests on."""
     for heading, group in groupby(answers, key=lambda answer: answer[1].heads):
         if heading:
@@ -125,7 +125,7 @@ def _blocks(heads: Sequence[str], answers: Sequence[tuple[str, Text]]) -> Iterat
             yield _table(heads, texts) + "".join(notes)
 
 
-def _table(heads: Sequence[str], texts: Sequence[Text]) -> str:
+def _table(heads: Sequence[str], texts: Sequence[TextRecord]) -> str:
     """Answers of one line, with a column for what they rest on, and words below, if one of them says so."""
     rows = [(line, text.basis) for text in texts for line in text.lines]
     if not any(basis for _, basis in rows):

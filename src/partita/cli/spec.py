@@ -45,8 +45,12 @@ COLUMN_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "date": ("start", "end"),
     "timestamp": ("start", "end", "resolution", "zone"),
     "category": ("labels",),
+    "text": ("max_bytes", "alphabet"),
 }
-"""What each type of column must say, in the order in which a spec says it; only `zone` may be left out."""
+"""What each type of column must say, in the order in which a spec says it, but for `OPTIONAL` keys."""
+
+OPTIONAL: Final = ("zone", "alphabet")
+"""What a column may leave out."""
 
 _OF_FILES: Final = ("column", "columns", "delimiter")
 """What a category may say beside that: where in a file its labels, or its paths, are."""
@@ -111,6 +115,7 @@ def domain(name: str, entries: object, *, where: str) -> Domain:
         facts["labels"] = _labels(entries, place, Path(where).parent)
         if isinstance(facts["labels"], Mapping) or "levels" in entries:
             return _category(facts["labels"], entries, place)
+    facts = {key: value for key, value in facts.items() if value is not None or key not in OPTIONAL}
     for key, value in facts.items():
         check(value is not None, f"{place}.{key}", "must be filled in", given=value, fix=_FILL_IN)
     try:
@@ -322,7 +327,7 @@ def open_entries(entries: Entries) -> list[str]:
     kind = entries.get("type")
     if not isinstance(kind, str):
         return ["type"]
-    return [key for key in COLUMN_KEYS[kind] if key not in entries and key != "zone"]
+    return [key for key in COLUMN_KEYS[kind] if key not in entries and key not in OPTIONAL]
 
 
 def _columns(argument: str, delimiter: str) -> Columns:
@@ -585,13 +590,14 @@ _HEAD: Final = """\
 # invalid, null, or other."""
 
 _MEANING: Final[Mapping[str, tuple[str, str]]] = {
-    "type": ('"integer"', 'or "real", "date", "timestamp", "category"'),
+    "type": ('"integer"', 'or "real", "date", "timestamp", "category", "text"'),
     "low": ('"0"', "the least value that is told apart"),
     "high": ('"100"', "the largest"),
     "step": ('"0.01"', "values are rounded to multiples of it"),
     "start": ('"2020-01-01"', "the first day that is told apart"),
     "end": ('"2029-12-31"', "the last; of slots of time, the first slot of that day"),
     "resolution": ('"1h"', "how long a slot of time is"),
+    "max_bytes": ('"24"', "the longest text whose name can be found, in bytes of UTF-8"),
     "labels": ('["a", "b"]', 'all values, in the order in which ranges count them; or a file: "labels.csv"'),
 }
 

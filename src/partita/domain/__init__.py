@@ -5,6 +5,7 @@
     Date("2020-01-01", "2029-12-31")          calendar days
     Timestamp("2024-01-01", "2024-12-31", "1h")   slots of time
     Category(["north", "south"])              labels
+    Text(max_bytes=24)                        names that nobody declares: a release finds them
 
 A domain is declared, never inferred, and it is total: encoding a column gives every row
 a cell, an ordinary one or a special one (below, above, invalid, null, other), and no
@@ -19,6 +20,7 @@ from typing import Final
 from partita.domain.base import Cells, Domain, Encoded, Position, Spec, Special, is_domain, kind_of
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
+from partita.domain.text import Text
 from partita.domain.time import Date, Timestamp
 from partita.errors import InvalidParameter
 
@@ -33,6 +35,7 @@ __all__ = [
     "Real",
     "Spec",
     "Special",
+    "Text",
     "Timestamp",
     "domain_from_spec",
     "is_domain",
@@ -44,6 +47,7 @@ _KINDS: Final[Mapping[str, type[Domain]]] = {
     "date": Date,
     "timestamp": Timestamp,
     "category": Category,
+    "text": Text,
 }
 
 

@@ -70,7 +70,8 @@ class Encoded:
     """One cell per row, in two read-only arrays of the same length.
 
     `special` holds the codes of `Special`; where it is ORDINARY the row is in cell `cells` of the line,
-    elsewhere `cells` is 0 and means nothing.
+    elsewhere `cells` is 0 and means nothing. A cell of a `Text` column is wider than 64 bits: there `cells`
+    has a row of words for each row, whose order is that of the cells.
     """
 
     cells: Cells
@@ -82,6 +83,17 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    @property
+    def keys(self) -> list[npt.NDArray[Any]]:
+        """The rows as columns of integers to sort and to compare by: the special code, then the words."""
+        return [self.special, *(self.cells.T if self.cells.ndim > 1 else [self.cells])]
+
+    @classmethod
+    def from_keys(cls, keys: Sequence[npt.NDArray[Any]]) -> Encoded:
+        """The rows that have these `keys`."""
+        special, *words = keys
+        return cls(words[0] if len(words) == 1 else np.stack(words, axis=1), special)
 
     @classmethod
     def all(cls, length: int, special: Special) -> Encoded:
@@ -116,7 +128,7 @@ class Domain(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of ordered cells, from 1 to 2^64."""
+        """The number of ordered cells, from 1 to 2^64; more of a `Text` column."""
 
     @property
     def specials(self) -> tuple[str, ...]:

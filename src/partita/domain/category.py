@@ -11,7 +11,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Final, Self, TypeAlias, assert_never, cast, final
+from typing import Any, Final, Self, TypeAlias, assert_never, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -68,7 +68,6 @@ def _float_text(value: float) -> Label:
     return Special.NULL if math.isnan(value) else Special.OTHER
 
 
-@final
 @frozen(repr=False)
 class Category:
     """The labels, in the order given; a cell for each, and `other` for every other value.

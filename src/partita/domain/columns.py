@@ -142,15 +142,15 @@ Part: TypeAlias = tuple[Rows, Content]
 Encoder: TypeAlias = Callable[[Plain], Encoded]
 
 
-def assemble(column: Column, encode: Encoder, *, invalid: Special) -> Encoded:
-    """Encode each part by `encode` and put its rows back where they were."""
-    cells = np.zeros(column.length, np.uint64)
+def assemble(column: Column, encode: Encoder, *, invalid: Special, width: int = 1) -> Encoded:
+    """Encode each part by `encode` and put its rows back where they were; a cell may be several words."""
+    cells = np.zeros(column.length if width == 1 else (column.length, width), np.uint64)
     special = np.zeros(column.length, np.uint8)
     for rows, content in column.parts:
         if isinstance(content, Blank):
             special[rows] = Special.NULL if content is Blank.MISSING else invalid
         else:
-            part = _encode_part(content, encode, invalid)
+            part = _encode_part(content, encode, invalid, width)
             cells[rows], special[rows] = part.cells, part.special
     return Encoded(cells, special)
 
@@ -161,12 +161,12 @@ def exact_column(values: Sequence[Number | None]) -> Column:
     return Column.split(known, Exacts([value for value in values if value is not None]), Blank.INVALID)
 
 
-def _encode_part(content: Plain | Coded | Column, encode: Encoder, invalid: Special) -> Encoded:
+def _encode_part(content: Plain | Coded | Column, encode: Encoder, invalid: Special, width: int) -> Encoded:
     match content:
         case Coded(codes, column):
-            return assemble(column, encode, invalid=invalid).take(codes)
+            return assemble(column, encode, invalid=invalid, width=width).take(codes)
         case Column():
-            return assemble(content, encode, invalid=invalid)
+            return assemble(content, encode, invalid=invalid, width=width)
         case _:
             return encode(content)
 

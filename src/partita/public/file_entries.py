@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from partita.domain import domain_from_spec
 from partita.domain.axis import MOST_COLUMNS, Axis
 from partita.domain.base import Domain
+from partita.domain.text import FoundNames, Text
 from partita.errors import InvalidRelease, check_release
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.axis.base import AxisRelease, Json, Parts, Specials
 from partita.public.axis.flat import HistogramRelease
+from partita.public.axis.names import NamesRelease
 from partita.public.axis.quantiles import QuantileRelease, QuantileView, quantiles_name
 from partita.public.base import Provenance
 from partita.public.bounds import Gaussian
@@ -567,12 +569,15 @@ def _together(columns: Sequence[str], domains: Sequence[Domain]) -> dict[str, Js
 
 
 def _plain(domain: Domain) -> dict[str, Json]:
-    spec = domain.to_spec()
+    spec = (domain.text if isinstance(domain, FoundNames) else domain).to_spec()
     return {key: list[Json](value) if isinstance(value, list) else value for key, value in spec.items()}
 
 
 def _domain(spec: Json) -> Domain:
-    return domain_from_spec(entries(spec))
+    """A domain of a column; text, of which only names are released, has a form of its own."""
+    domain = domain_from_spec(entries(spec))
+    _require(not isinstance(domain, Text), "must have names where a column is text")
+    return domain
 
 
 def _columns(view: Entry, *, least: int) -> tuple[str, ...]:
@@ -599,10 +604,15 @@ def _mechanism(view: Entry) -> dict[str, str]:
 
 
 def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
-    domain = _domain(view["domain"])
     axis = AxisRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
-    _require(axis.size == domain.size, "must have a domain of as many cells as were released")
-    specials = specials_from(view["specials"], domain.specials)
+    if isinstance(axis, NamesRelease):
+        _require(axis.text == domain_from_spec(entries(view["domain"])), "must name the column that it has")
+        domain: Domain = axis.domain
+        specials = axis.complete(specials_from(view["specials"], domain.specials))
+    else:
+        domain = _domain(view["domain"])
+        _require(axis.size == domain.size, "must have a domain of as many cells as were released")
+        specials = specials_from(view["specials"], domain.specials)
     return View(column=text(view["column"]), domain=domain, axis=axis, specials=specials, **_mechanism(view))
 
 

@@ -58,7 +58,7 @@ def to_plain(value: object) -> object:
 
 @final
 @dataclass(frozen=True)
-class Text:
+class TextRecord:
     """An answer as lines of text, under heads of its own; an answer of one line may do without.
 
     `basis` says what it rests on, as it does for `Answer`, and `note` what else is to be known.
@@ -78,7 +78,7 @@ class Result(ABC):
         """The answer as a record, with guaranteed bounds unless beta is None."""
 
     @abstractmethod
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """The record, which has guaranteed bounds, as lines for people."""
 
 
@@ -89,12 +89,12 @@ class Number(Result):
     def record(self, found: Answer, confidence: float, beta: float | None) -> Record:
         """Value, error, basis and bars."""
         numbers = {"value": found.value, "error": found.error}
-        return {**numbers, **basis_record(found), **_bars(found, confidence, beta)}
+        return {**numbers, **basis_record(found), **_bars(found, confidence, beta), **_note_record(found)}
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """One line."""
         line = record["question"], *_shown(record), *_ends_text(record)
-        return Text([line], basis=record.get("basis", ""))
+        return TextRecord([line], basis=record.get("basis", ""), note=record.get("note", ""))
 
 
 @final
@@ -105,12 +105,12 @@ class Summary(Result):
         """Value, error, what it covers, and bars."""
         return {**summary_record(found), **_bars(found, confidence, beta)}
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """A value in units of its column, and what it covers; or that there is none."""
         interval, worst = _both(record)
         heads = (*line_heads(interval["confidence"], worst["beta"]), "covers")
         line = record["question"], *_shown(record), *_ends_text(record), record["covers"]["text"]
-        return Text([line], heads)
+        return TextRecord([line], heads)
 
 
 @final
@@ -122,10 +122,10 @@ class Measure(Result):
         numbers = {"value": found.value, "error": found.error}
         return {**numbers, **basis_record(found), **_bars(found, confidence, beta), **_note_record(found)}
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """One line, or that there is no value."""
         line = record["question"], *_shown(record), *_ends_text(record)
-        return Text([line], basis=record.get("basis", ""), note=record.get("note", ""))
+        return TextRecord([line], basis=record.get("basis", ""), note=record.get("note", ""))
 
 
 @final
@@ -144,13 +144,13 @@ class BoundsValue(Result):
             "domain": found.domain().to_spec(),
         }
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """One line, under heads of its own."""
         heads = "question", "low", "high", "rows below", "rows above", "of rows", "± rows at each end"
         ends = [str(record[end]) for end in ("low", "high")]
         rows = [_figure(record[name]["value"]) for name in ("below", "above", "rows")]
         basis = "" if record["determinable"] else "declared bounds: noise hides all rows"
-        return Text([(record["question"], *ends, *rows, _figure(record["rank_error"]))], heads, basis)
+        return TextRecord([(record["question"], *ends, *rows, _figure(record["rank_error"]))], heads, basis)
 
 
 @final
@@ -165,12 +165,12 @@ class QuantileValue(Result):
         rows = {} if alone is None else {"rank_error": alone(1 - confidence)}
         return {"value": found.value, **rows, **basis_record(found), **bars, "ranks": ranks}
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """One line; the error of a value is its interval."""
         rows = f"{_figure(record['rank_error'])} rows of its rank" if "rank_error" in record else ""
         line = record["question"], str(record["value"]), rows, *_spans(record)
         heads = line_heads(record["interval"]["confidence"], record["worst"]["beta"])
-        return Text([line], () if question.kind.name == "quantile" else heads, record.get("basis", ""))
+        return TextRecord([line], () if question.kind.name == "quantile" else heads, record.get("basis", ""))
 
 
 class Cell(Enum):
@@ -224,22 +224,22 @@ class TableResult(Result):
         rows = [dict(zip(names, row, strict=True)) for row in self.rows(found)]
         return {**basis_record(found), self.name: rows}
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """A line for each row."""
         lines = [[column.text(row) for column in self.columns] for row in record[self.name]]
-        return Text(lines, tuple(column.head for column in self.columns), record.get("basis", ""))
+        return TextRecord(lines, tuple(column.head for column in self.columns), record.get("basis", ""))
 
 
 @final
 class Tiles(TableResult):
     """Bins of two columns."""
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """A line for each bin of the first column, and a cell for each of the second."""
         rows = [list(tiles) for _, tiles in groupby(record[self.name], key=lambda tile: tile["low"][0])]
         lines = [(_bin(tiles[0], 0), *(" ± ".join(_with_margin(tile)) for tile in tiles)) for tiles in rows]
         heads = f"{question['x']} \\ {question['y']}", *(_bin(tile, 1) for tile in rows[0])
-        return Text(lines, heads, record.get("basis", ""))
+        return TextRecord(lines, heads, record.get("basis", ""))
 
 
 @final
@@ -262,7 +262,7 @@ class GroupedResult(Result):
             "groups": [found.record(place, confidence, quick=quick) for place in range(len(found))],
         }
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """A line for each group, and what their order can support."""
         lines = []
         for row in record["groups"]:
@@ -275,7 +275,7 @@ class GroupedResult(Result):
         rest = record["number"] - len(lines)
         notes = [f"{rest:,} more groups"] * (rest > 0)
         notes += [record[name] for name in ("ranking", "about") if name in record]
-        return Text(lines, heads, note="\n".join(notes))
+        return TextRecord(lines, heads, note="\n".join(notes))
 
 
 @final
@@ -293,7 +293,7 @@ class LineResult(Result):
         head = {"by": ("term",), "statistic": found.column, "confidence": confidence, "number": len(terms)}
         return {**head, **about, "groups": terms}
 
-    def text(self, question: Question, record: Shown) -> Text:
+    def text(self, question: Question, record: Shown) -> TextRecord:
         """A line for each number, and over which values it is."""
         return GROUPS.text(question, record)
 

@@ -26,6 +26,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
 from partita.public.axis.base import is_single
 from partita.public.axis.curve import Curve, apportion
+from partita.public.axis.names import NamesRelease, NameTable
 from partita.public.axis.quantiles import QuantileView, SelectedQuantile
 from partita.public.base import DECLARED, Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
@@ -229,6 +230,18 @@ class Release:
         if isinstance(where, Either) and groups.keys() & where.keys():
             return None
         return self._find_view(*groups, *where).count_groups(groups, rows, where)
+
+    def names(self, column: str, /) -> NameTable:
+        """The names that were found in a column of text, most frequent first, with their noisy counts.
+
+        `release.names("city").top(10)`; `.other("Sa")` is what begins so and is not listed, and
+        `.found_from()` the number of rows from which every name is listed, but for 5%.
+        """
+        for view in self.views:
+            if isinstance(view, View) and view.column == column and isinstance(view.axis, NamesRelease):
+                return NameTable.of(column, view.axis)
+        rule, fix = "must be a column of text whose names were found", "declare it as pt.Text(max_bytes=24)"
+        raise InvalidParameter("column", rule, given=column, fix=fix)
 
     def domain_of(self, column: str) -> Domain:
         """The public domain of a column that can be asked for, or by which sums or shares can be."""

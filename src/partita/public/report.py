@@ -6,6 +6,7 @@ the check that the views of a release fit together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,9 +21,12 @@ from partita.concentrated import follows
 from partita.curves import follows_by_curve
 from partita.domain.base import Special
 from partita.domain.category import Category
+from partita.domain.text import FoundNames
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee, short
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
+from partita.public.axis.base import Specials
+from partita.public.axis.names import NamesRelease
 from partita.public.axis.quantiles import QuantileView
 from partita.public.base import (
     DECLARED,
@@ -34,7 +38,7 @@ from partita.public.base import (
     promise,
     shorten,
 )
-from partita.public.bounds import Gaussian, laplace_sum_reach
+from partita.public.bounds import Gaussian, laplace_sum_reach, laplace_variance
 from partita.public.contributions import ChosenContributions
 from partita.public.file_entries import Published, domains_of, form_of, view_name
 from partita.public.results import AnyView, Bins, total
@@ -626,7 +630,9 @@ def _declare(view: Published) -> str:
         ]
         return f"{view.name[0].upper()}{view.name[1:]}, {', '.join(pairs)}."
     columns = [
-        f"{column}, declared as {describe_domain(domain, _LONGEST_TEXT)}: "
+        f"{column}, declared as {domain.text!r}"
+        if isinstance(domain, FoundNames)
+        else f"{column}, declared as {describe_domain(domain, _LONGEST_TEXT)}: "
         f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
         for column, domain in zip(view.columns, view.domains, strict=True)
     ]
@@ -639,11 +645,26 @@ def _specials(view: Published) -> Iterator[str]:
         yield "Special cells were not counted: every question is about rows that have a value."
     elif isinstance(view, View):
         beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.special_cells)
+        if isinstance(view.axis, NamesRelease):
+            yield _describe_names(view.axis, view.specials)
+            return
         yield f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
     elif isinstance(view, BoxView):
         for column in view.columns:
             cells = view.declared[column].specials
             yield _special_cells(column, {name: view.count({column: Special.named(name)}) for name in cells})
+
+
+def _describe_names(found: NamesRelease, specials: Specials) -> str:
+    """Which names are listed, and what is known of others."""
+    other, null = (specials.answer(name) for name in ("other", "null"))
+    return (
+        f"{found.number:,} names were found, each with a count to a standard error of "
+        f"{figure(math.sqrt(laplace_variance(found.scale)))}. With a probability of 95% every name with at "
+        f"least {found.found_from():,} rows is among them. All other text is counted in other, "
+        f"{with_interval(other.value, other.interval())}, by the segments of text between "
+        f"{len(found.ends):,} ends; null {with_interval(null.value, null.interval())}."
+    )
 
 
 def _accuracy(views: Sequence[AnyView], beta: float, error: float) -> str:
@@ -664,7 +685,15 @@ def _rules(views: Sequence[AnyView], guarantee: Guarantee | None, provenance: Pr
             "Rule: a value beyond the declared bounds is counted in the special cell below or above, "
             "never as the bound itself; one that cannot be read is counted as invalid, a missing one as null."
         )
-    if any(isinstance(domain, Category) for domain in domains):
+    for domain in domains:
+        if isinstance(domain, FoundNames):
+            letters = "" if domain.text.alphabet is None else ", or of other characters than were declared,"
+            yield (
+                f"Rule: text of more than {domain.text.max_bytes} bytes{letters} and text that is not listed "
+                "are counted as other, a missing value as null. Names are shown with what cannot be printed "
+                "escaped."
+            )
+    if any(isinstance(domain, Category) and not isinstance(domain, FoundNames) for domain in domains):
         yield "Rule: a value that is no declared label is counted as other, a missing one as null."
     together = any(isinstance(view, BoxView) for view in views)
     if together:

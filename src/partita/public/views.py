@@ -21,11 +21,13 @@ from partita.answer import Answer, Answers
 from partita.arrays import Bools, Floats, UInts
 from partita.domain.axis import LARGEST_AXIS, Axis
 from partita.domain.base import Domain, Special
+from partita.domain.text import FoundNames
 from partita.errors import InvalidParameter, check, check_release
 from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import AxisRelease, CellRanges, CellSet, Specials, Term, find_cells, find_ranges
 from partita.public.axis.curve import Curve
+from partita.public.axis.names import NamesRelease
 from partita.public.base import checkpoint, chunk_size, view_card
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
@@ -122,7 +124,11 @@ class View:
         return self.answer(self._cells({}))
 
     def count(self, where: Where) -> Answer:
-        """How many rows are in the cells asked for."""
+        """How many rows are in the cells asked for; of a name that was not found what is known of it."""
+        if isinstance(self.axis, NamesRelease) and isinstance(self.domain, FoundNames) and where:
+            cell = self.domain.find_unlisted(_only_value(where[self.column]))
+            if cell is not None:
+                return self.axis.unlisted_count(cell)
         return self.answer(self._cells(where))
 
     def difference(self, added: Where, taken: Where) -> Answer:
@@ -202,6 +208,16 @@ class View:
             beside = math.sqrt(cells) * self.specials.deviation
             errors[opened == cells] = [math.hypot(axis, beside) for axis in errors[opened == cells].tolist()]
         return np.asarray(errors)
+
+
+def _only_value(condition: object) -> object:
+    """The text that a condition asks for if it is a single one, else null."""
+    if (
+        isinstance(condition, OneOf | list)
+        and len(condition.values if isinstance(condition, OneOf) else condition) == 1
+    ):
+        (condition,) = condition.values if isinstance(condition, OneOf) else condition
+    return condition if isinstance(condition, str) else Special.NULL
 
 
 @final

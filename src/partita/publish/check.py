@@ -23,6 +23,7 @@ from pyarrow import types
 from partita.arrays import Ints
 from partita.domain.base import Domain, Special
 from partita.domain.numeric import Integer
+from partita.domain.text import Text
 from partita.errors import SourceError
 from partita.public.base import table
 from partita.publish.publish import phase
@@ -49,6 +50,10 @@ _UNEXPLAINED: Final = {
     "invalid": ("values that no known format explains", "look at them where they are"),
     "other": ("values that are no label", "leave them, or declare more labels, from public knowledge"),
 }
+_LONG_TEXT: Final = (
+    "text that is longer than declared, or of other characters",
+    "leave it, or raise max_bytes",
+)
 
 
 @final
@@ -308,7 +313,8 @@ class _ColumnCounter:
         """The formats that were found, then what none explains, then what is certain to be a mistake."""
         for (what, fix), rows in self._formats.items():
             yield CheckFinding(self._column, what, rows, fix)
-        for name, (what, fix) in _UNEXPLAINED.items():
+        unexplained = {"other": _LONG_TEXT} if isinstance(self._domain, Text) else _UNEXPLAINED
+        for name, (what, fix) in unexplained.items():
             rest = self._specials.get(name, 0) - sum(self._formats.values())
             if rest > 0:
                 yield CheckFinding(self._column, what, rest, fix)

@@ -15,6 +15,7 @@ from partita.arrays import as_array, integer_array
 from partita.concentrated import rho_of_laplace
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
+from partita.domain.text import Text
 from partita.errors import InvalidParameter, PartitaError, check, check_type
 from partita.guarantee import CHANGE_ONE, Guarantee, rows_changed, short, squares_changed
 from partita.ledger.entries import checked_day, checked_text
@@ -22,6 +23,7 @@ from partita.ledger.ledger import LedgerPlace, ledger_at
 from partita.numbers import rational
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import CellsRelease, GaussianRelease, HistogramRelease
+from partita.public.axis.names import NamesRelease
 from partita.public.axis.quantiles import QuantileRelease, QuantileView
 from partita.public.base import (
     DECLARED,
@@ -238,6 +240,10 @@ def _view(
     if isinstance(released, AxisRelease | QuantileRelease):
         _check_columns(declared, 1)
         column, domain = columns[0], domains[0]
+        if isinstance(released, NamesRelease):
+            _check_cells(released.text == domain, repr(released.text), repr(domain))
+            domain = released.domain
+        _check_cells(not isinstance(domain, Text), "ordered cells", "names")
         _check_cells(released.size == domain.size, f"{released.size} cells", f"{domain.size} cells")
         if isinstance(released, QuantileRelease):
             return QuantileView(column=column, domain=domain, selected=released, **facts)
@@ -245,6 +251,7 @@ def _view(
             specials = Specials(counts={}, scale=Fraction(1))
         else:
             _check_specials(released.guarantee)
+            specials = released.complete(specials) if isinstance(released, NamesRelease) else specials
         return View(column=column, domain=domain, axis=released, specials=specials, **facts)
     axes = tuple(map(Axis.of, domains))
     if isinstance(released, BoxRelease):

@@ -38,12 +38,15 @@ from partita.guarantee import Neighbors
 from partita.html import kernel
 from partita.ledger.entries import Debit, Part, checked_day, checked_part, checked_text, digest
 from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
+from partita.public.axis.names import NamesRelease, NameTable
 from partita.public.base import Provenance
 from partita.public.contributions import AutoContributions
 from partita.public.file import encode, load, reserve
 from partita.public.file_entries import join_views, view_name
 from partita.public.queries.queries import Queries, Universe
 from partita.public.release import Release
+from partita.public.results import AnyView
+from partita.public.views import View
 from partita.publish.request import (
     Request,
     Shares,
@@ -53,7 +56,7 @@ from partita.publish.request import (
     checked_schema,
     unit_by,
 )
-from partita.publish.views import Together, Views
+from partita.publish.views import MOST_FOUND, FoundRequest, Together, Views
 from partita.publish.wants import Wants
 from partita.storage import Temporary, check_path
 from partita.trusted.mechanisms.catalogue import AUTO, MechanismOrName
@@ -346,7 +349,7 @@ def _draw_views(
     """The views, for a bound that is known."""
     secrets = iter(counted)
     with phase("drawing noise"):
-        views = tuple(view.release(next(secrets)) for view in request.views)
+        views = _draw_counts(request, secrets)
         sums = tuple(view.release(next(secrets), views) for view in request.sums)
         queries = None if request.queries is None else request.queries.release(next(secrets))
         quantiles = tuple(view.release(next(secrets)) for view in request.quantiles)
@@ -362,6 +365,25 @@ def _draw_views(
         guarantee=request.promise(provenance.contributions) if secure else None,
         wants=request.wants,
         provenance=provenance,
+    )
+
+
+def _draw_counts(request: Request, secrets: Iterator[Any]) -> tuple[AnyView, ...]:
+    """The views of counts: names of text are found first, and are then labels of the others."""
+    counted = [(view, next(secrets)) for view in request.views]
+    drawn = {
+        place: view.release(rows)
+        for place, (view, rows) in enumerate(counted)
+        if not isinstance(view, FoundRequest)
+    }
+    found = {
+        view.column: NameTable.of(view.column, view.axis).top(MOST_FOUND).domain
+        for view in drawn.values()
+        if isinstance(view, View) and isinstance(view.axis, NamesRelease)
+    }
+    return tuple(
+        view.release(rows, found) if isinstance(view, FoundRequest) else drawn[place]
+        for place, (view, rows) in enumerate(counted)
     )
 
 

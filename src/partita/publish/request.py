@@ -15,6 +15,7 @@ import numpy as np
 from partita.concentrated import DEFAULT_DELTA, follows, rho_within
 from partita.curves import LARGEST_CURVE_EPSILON, LEAST_CURVE_DELTA, gaussian_rho_within
 from partita.domain.base import Domain, is_domain
+from partita.domain.text import Text
 from partita.errors import InvalidParameter, InvalidRelease, check
 from partita.guarantee import Guarantee, Neighbors, Unit, positive_epsilon, rows_changed, squares_changed
 from partita.numbers import check_probability, integer, rational
@@ -62,6 +63,7 @@ from partita.trusted.mechanisms.catalogue import (
     checked_options,
     is_own,
     mean_mechanisms,
+    name_mechanisms,
     quantile_mechanisms,
     released_kinds,
     shape_of,
@@ -371,7 +373,7 @@ class Request:
             )
         named = mechanism if isinstance(mechanism, str) else ""
         alone = named in total_mechanisms()
-        counted = keyed = _views(declared, by, views, summed, asked, alone=alone)
+        counted = keyed = _with_names(_views(declared, by, views, summed, asked, alone=alone), declared)
         plain = bool(summed.columns) and not summed.squared
         if plain and (alone or named in mean_mechanisms()):
             counted = []
@@ -393,6 +395,9 @@ class Request:
         fix = 'pass mechanism="quantiles", or leave it out'
         check(selects, "quantiles", rule, given=named or "another", fix=fix)
         check_name(mechanism, map(len, drafts.views), queries=asked is not None, sums=plain)
+        texts = [column for view in drafts.views for column in view if isinstance(declared[column], Text)]
+        rule, fix = "must have a column of text, whose names it finds", "declare one as pt.Text(max_bytes=24)"
+        check(texts or named not in name_mechanisms(), "mechanism", rule, given=named, fix=fix)
         with naming_options(given, named):
             made = _make_all(
                 guarantees,
@@ -559,6 +564,13 @@ def _views(
     if by is None and views is None and (alone if summed.columns else queries is not None):
         return []
     return checked_views(schema, by, views, beside=bool(summed.columns) or queries is not None)
+
+
+def _with_names(views: list[tuple[str, ...]], schema: Mapping[str, Domain]) -> list[tuple[str, ...]]:
+    """The same views, and before them one of its own for each column of text that has none."""
+    texts = [column for view in views for column in view if isinstance(schema[column], Text)]
+    alone = [(column,) for column in dict.fromkeys(texts) if (column,) not in views]
+    return [*alone, *views]
 
 
 def _check_wants_alone(beside: Mapping[str, object]) -> None:

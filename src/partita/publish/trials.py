@@ -22,6 +22,7 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain, Encoded, Special
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
+from partita.domain.text import Text
 from partita.errors import InvalidParameter, check
 from partita.public.axis.base import AxisRelease, find_cells
 from partita.public.base import figure
@@ -316,6 +317,8 @@ def _range_questions(column: str, domain: Domain) -> Iterator[Question]:
     if isinstance(domain, Category):
         yield from (KINDS["count"](where={column: label}) for label in _values(column, domain))
         return
+    rule, fix = "must not be about text, whose names nobody knows", "simulate the other columns"
+    check(not isinstance(domain, Text), "questions", rule, given=column, fix=fix)
     ends = RangeEnds.between(*_spread(_RANGES_ASKED, domain.size, domain.size))
     for low, high in zip(domain.decode(ends.lows), domain.decode(ends.highs), strict=True):
         yield KINDS["count"](where={column: Range(low, high)})

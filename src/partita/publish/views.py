@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, final
 
 from partita.concentrated import pure_within
-from partita.domain.axis import LARGEST_AXIS, MOST_COLUMNS, Axis
+from partita.domain.axis import LARGEST_AXIS, MOST_AXES, MOST_COLUMNS, Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
+from partita.domain.text import FoundNames, Text
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
+from partita.public.axis.names import NamesRelease
 from partita.public.axis.quantiles import CONFIDENCE, QuantileView, list_quantiles, quantiles_name
 from partita.public.base import figure
 from partita.public.file_entries import (
@@ -53,6 +55,7 @@ from partita.trusted.mechanisms.base import AxisMechanism, BoundBeforeData, Gaus
 from partita.trusted.mechanisms.boxes import BoxMechanism
 from partita.trusted.mechanisms.catalogue import (
     AUTO,
+    BY_NAME,
     NO_OPTIONS,
     Choice,
     Common,
@@ -66,6 +69,7 @@ from partita.trusted.mechanisms.catalogue import (
     choose_quantiles,
     choose_queries,
     is_own,
+    name_mechanisms,
     quantile_mechanisms,
     query_mechanisms,
     shape_of,
@@ -91,6 +95,14 @@ Together: TypeAlias = Sequence[Sequence[str]]
 
 _TABLE_ERROR: Final = "a random box over two columns of a table, in rows"
 _MEDIAN: Final = "1/2"  # of a column whose quantiles are asked for, without saying which
+_USUAL_NAMES: Final = 64
+"""Labels for which a view beside names is planned, before they are found."""
+
+MOST_FOUND: Final = 1000
+"""Names that are labels of other views of a release: the most frequent ones, so that sizes are bounded."""
+
+_BEFORE_NAMES: Final = "It was chosen before the names were found, for a usual number of them."
+
 _SUGGESTED: Final = 3  # columns in a suggested view; more cost accuracy
 
 
@@ -165,9 +177,38 @@ def _check_together(columns: Sequence[str], schema: Mapping[str, Domain], name: 
     fix = f"publish several views under one debit, for example views={suggested}"
     check(len(columns) <= MOST_COLUMNS, name, rule, given=len(columns), fix=fix)
     for column in columns:
+        if isinstance(schema[column], Text):
+            rule = f"must have at most {MOST_AXES} columns in a view with text"
+            fix = f"leave {column!r} out of it, and it has a view of its own"
+            check(len(columns) <= MOST_AXES, name, rule, given=len(columns), fix=fix)
+            continue
         rule = "must have columns of at most 2^63 cells in a view of several"
         fix = f"make its domain coarser, or give it a view of its own with views=[({column!r},), ...]"
         check(schema[column].size <= LARGEST_AXIS, name, rule, given=column, fix=fix)
+
+
+def check_declared(schema: Mapping[str, Domain], name: str) -> None:
+    """Refuse columns of text where values must be declared: their names are found in a view of their own."""
+    for column, domain in schema.items():
+        rule = "must be without columns of text, whose names are found in a view of their own"
+        fix = f"give it one, for example views=[({column!r},), ...], or declare its labels as a Category"
+        check(not isinstance(domain, Text), name, rule, given=column, fix=fix)
+
+
+def _plan_found(
+    schema: Mapping[str, Domain],
+    share: Fraction,
+    guarantee: Guarantee,
+    named: MechanismOrName,
+    number: int,
+    *,
+    together: Sequence[tuple[str, ...]],
+    options: Options,
+) -> ViewRequest[Any]:
+    """The view that there would be with so many names."""
+    labels = Category([f"name {each}" for each in range(number)])
+    usual = {c: labels if isinstance(domain, Text) else domain for c, domain in schema.items()}
+    return view_request(usual, share, guarantee, named, together, options=options)
 
 
 def _check_different(views: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -386,9 +427,12 @@ class ColumnRequest(CountRequest[ColumnCounts]):
     def release(self, counted: ColumnCounts) -> View:
         """The axis by its mechanism, and noise on each special cell."""
         axis, specials = self.mechanism.release(counted.histogram, counted.specials)
+        domain = self.domain
+        if isinstance(axis, NamesRelease):
+            domain, specials = axis.domain, axis.complete(specials)
         return View(
             column=self.column,
-            domain=self.domain,
+            domain=domain,
             axis=axis,
             specials=specials,
             mechanism=self.choice.name,
@@ -463,6 +507,62 @@ class BoxRequest(CountRequest[Points]):
             mechanism=self.choice.name,
             why=self.why,
         )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FoundRequest(CountRequest[Tally]):
+    """Several columns together, some of them of text, whose names another view of the release finds first.
+
+    `choice` is that for a usual number of names, and says what the view promises; the mechanism is made anew
+    for the names that are released.
+    """
+
+    choice: Choice[BoxMechanism]
+    guaranteed: Guarantee
+    named: MechanismOrName
+    together: Sequence[tuple[str, ...]] = ()
+    options: Options = field(default_factory=dict)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of text."""
+        pairs = zip(self.columns, self.domains, strict=True)
+        return tuple(column for column, domain in pairs if isinstance(domain, Text))
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked for; which mechanism it will be follows from the names."""
+        return {**super().asked, "mechanism": self.named if isinstance(self.named, str) else AUTO}
+
+    def describes(self, view: Published) -> bool:
+        """Whether a view is of these columns, and has labels where these have text."""
+        pairs = zip(self.domains, getattr(view, "domains", ()), strict=False)
+        alike = all(
+            isinstance(other, Category) if isinstance(mine, Text) else mine == other for mine, other in pairs
+        )
+        return isinstance(view, BoxView) and view.columns == self.columns and alike
+
+    def counted(self, rows: Tally) -> Tally:
+        """The rows with all of their texts, which are secret."""
+        return rows
+
+    def release(self, counted: Tally, found: Mapping[str, FoundNames] | None = None) -> BoxView:
+        """The columns with the names that were found as labels, and all other text in other."""
+        rows, names = counted, {column: (found or {})[column] for column in self.texts}
+        for column, labels in names.items():
+            rows = rows.relabelled(column, labels)
+        schema: dict[str, Domain] = {
+            column: Category(names[column].labels) if column in names else domain
+            for column, domain in zip(self.columns, self.domains, strict=True)
+        }
+        name = self.choice.name
+        request = view_request(schema, self.share, self.guaranteed, name, self.together, options=self.options)
+        assert isinstance(request, BoxRequest)
+        assert request.guarantee == self.guarantee
+        why = request.why.replace(BY_NAME, _BEFORE_NAMES) if self.named != name else request.why
+        made = replace(request, choice=replace(request.choice, why=why))
+        return made.release(made.counted(rows))
 
 
 @final
@@ -557,6 +657,22 @@ def view_request(
             chosen = choose_own(mechanism, domains[0].size, **facts)
             return ColumnRequest(columns=columns, domains=domains, share=share, choice=chosen)
         mechanism = AUTO
+    if len(columns) > 1 and any(isinstance(domain, Text) for domain in domains):
+        named = mechanism if mechanism in box_mechanisms() else AUTO
+        plan = partial(_plan_found, schema, share, guarantee, together=together, options=options)
+        chosen = plan(named, _USUAL_NAMES).choice
+        for number in (1, MOST_FOUND):  # what could not be made is refused now, before anything is read
+            plan(chosen.name, number)
+        return FoundRequest(
+            columns=columns,
+            domains=domains,
+            share=share,
+            choice=chosen,
+            guaranteed=guarantee,
+            named=named,
+            together=together,
+            options=options if named != AUTO else NO_OPTIONS,
+        )
     if len(columns) > 1:
         named = mechanism if mechanism in box_mechanisms() else AUTO
         sets = [tuple(map(columns.index, each)) for each in together if set(each) <= set(columns)]
@@ -569,7 +685,8 @@ def view_request(
             domains[0], mechanism=mechanism, quantiles=shares, interval=interval, options=options, **facts
         )
         return QuantileRequest(columns=columns, domains=domains, share=share, choice=selected)
-    named = mechanism if mechanism in axis_mechanisms() else AUTO
+    suited = name_mechanisms() if isinstance(domains[0], Text) else axis_mechanisms()
+    named = mechanism if mechanism in suited else AUTO
     own = NO_OPTIONS if named == AUTO else options
     axis = choose(domains[0], mechanism=named, options=own, **facts)
     return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
@@ -630,6 +747,7 @@ def checked_queries(schema: Mapping[str, Domain], queries: object) -> Queries | 
     check(listed, "queries", "must not be empty", given="an empty list", fix="name some, or leave it out")
     together = reduce(add, map(_read, listed))
     check_columns(together.columns, schema, "queries")
+    check_declared({column: schema[column] for column in together.columns}, "queries")
     return together.settled(_universe(schema, together))
 
 
@@ -643,6 +761,7 @@ def query_request(
 ) -> QueryRequest:
     """A view of queries that gets this share of a guarantee's epsilon, and what it uses of its delta."""
     universe = _universe(schema, queries)
+    check_declared(dict(zip(universe.columns, universe.domains, strict=True)), "queries")
     named = mechanism if isinstance(mechanism, str) and mechanism in query_mechanisms() else AUTO
     facts, own = facts_of(guarantee, share), NO_OPTIONS if named == AUTO else options
     delta = 0 if guarantee.rho else guarantee.delta
@@ -764,6 +883,7 @@ def sum_request(
     options: Options = NO_OPTIONS,
 ) -> SumRequest:
     """A view of sums of the last column of the schema, by these keys, that gets this share of a guarantee."""
+    check_declared(schema, "sums")
     for key in keys:
         rule, fix = (
             "must have keys of at most 2^63 cells",

@@ -40,6 +40,7 @@ from partita.public.wants import (
 from partita.publish.views import (
     ViewRequest,
     check_columns,
+    check_declared,
     check_numbers,
     facts_of,
     sum_request,
@@ -150,6 +151,7 @@ def checked_wants(schema: Mapping[str, Domain], wants: object) -> tuple[Want, ..
     found: list[Want] = []
     for want in map(read_want, listed):  # type: ignore[call-overload]
         check_columns(want.columns, schema, "wants")
+        check_declared({column: schema[column] for column in want.columns}, "wants")
         if want.kind in (BOUNDS, INTERQUARTILE_RANGE, *_CURVES):
             check_numbers([want.column], schema, "wants")
         if want.kind is SHARE:

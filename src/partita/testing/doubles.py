@@ -20,12 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from partita.arrays import Ints, UInts
 from partita.domain.axis import MOST_COLUMNS, Axis
+from partita.domain.text import Text
 from partita.errors import InvalidParameter, PartitaError, TapeExhausted
 from partita.trusted.mechanisms import catalogue
 from partita.trusted.noise.hazard import MARGIN, Law
 from partita.trusted.noise.laws import Exact, Tape
 from partita.trusted.noise.system import SYSTEM, Noise, Path, Positions, SuccessSearch, SystemNoise
-from partita.trusted.secret import AxisCounts, Histogram, PointCounts, Points, ShardWork, Work
+from partita.trusted.secret import AxisCounts, Histogram, NameCounts, PointCounts, Points, ShardWork, Work
 
 
 class ZeroNoise:
@@ -325,6 +326,9 @@ _AXIS_SETTING = _Setting(
     ),
 )
 
+_TEXT = Text(2)
+
+
 _BOX_SETTING = _Setting(
     parameter="axes",
     shape=_AXES,
@@ -346,18 +350,41 @@ _BOX_SETTING = _Setting(
 )
 
 
+def _names(contributions: int = 1, text: Text = _TEXT) -> NameCounts:
+    values = ["a"] * 300 + ["ab"] * 5 + ["zz"]
+    return NameCounts.from_texts(values, text, contributions=contributions)
+
+
+_TEXT_SETTING = _Setting(
+    parameter="text",
+    shape=_TEXT,
+    no_shapes=(0, "8", None, _SIZE, Axis(size=2)),
+    data=_names,
+    no_data=(
+        lambda: _names(contributions=2),
+        lambda: _names(text=Text(3)),
+        lambda: _histogram(),
+        lambda: {"secret": _CANARY},
+        lambda: float(_CANARY),
+    ),
+)
+
+
 def mechanisms() -> list[type[Any]]:
-    """Every mechanism of the package that is made with a size or with axes."""
+    """Every mechanism of the package that is made with a size, with axes, or with a column of text."""
     known = catalogue.mechanisms().values()
-    return [each for each in known if {"size", "axes"} & inspect.signature(each).parameters.keys()]
+    return [each for each in known if {"size", "axes", "text"} & inspect.signature(each).parameters.keys()]
 
 
 def _setting(mechanism: type[Any]) -> _Setting:
-    return _BOX_SETTING if "axes" in inspect.signature(mechanism).parameters else _AXIS_SETTING
+    made_with = inspect.signature(mechanism).parameters
+    if "text" in made_with:
+        return _TEXT_SETTING
+    return _BOX_SETTING if "axes" in made_with else _AXIS_SETTING
 
 
 def check_mechanism(mechanism: type[Any]) -> None:
-    """Run every check below on a mechanism made with size= or axes=, epsilon=, neighbors=, contributions=."""
+    """Run every check below on a mechanism made with size=, axes= or text=, epsilon= and the others."""
     for name, check in list(globals().items()):
         if name.startswith("_check_") and inspect.isfunction(check):
             check(mechanism)

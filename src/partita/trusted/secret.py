@@ -12,9 +12,10 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from partita.arrays import Ints, UInts, changes, integer_array
+from partita.arrays import Bools, Ints, UInts, changes, integer_array
 from partita.domain.axis import Axis, check_axes
-from partita.errors import InvalidData, check, check_arguments, check_data
+from partita.domain.text import Text
+from partita.errors import InvalidData, check, check_arguments, check_data, check_type
 from partita.numbers import freeze, integer
 from partita.public.axis.tree import Cut
 from partita.public.boxes.bins import AxisBins
@@ -231,6 +232,81 @@ class Histogram(AxisCounts):
 
     def __repr__(self) -> str:
         return f"Histogram(size={self.size}, contributions={self.contributions}, secret)"
+
+
+@final
+@check_arguments
+@dataclass(frozen=True, eq=False, repr=False)
+class NameCounts(AxisCounts):
+    """How many rows have each text of a `Text` column; its cells are wider than 64 bits.
+
+    `words` has a row for each distinct text, as `Text` encodes it, in ascending order. Printing shows public
+    parameters only.
+
+    >>> from partita.domain.text import Text
+    >>> NameCounts.from_texts(["Rome", "Bari", "Rome"], Text(24)).counts.tolist()
+    [1, 2]
+    """
+
+    text: Text
+    words: UInts
+    counts: Ints
+    contributions: int = 1
+
+    def __post_init__(self) -> None:
+        check_type(self.text, Text, "text", "must be a domain of text", fix="pass Text(max_bytes=24)")
+        words, counts = integer_array(self.words, "words").view(), _check_counts(self.counts).view()
+        fits = words.ndim == 2 and words.shape == (counts.size, self.text.words) and words.dtype == np.uint64
+        check_data(
+            fits, "words", "must be encoded texts, one for each count", fix="use NameCounts.from_texts"
+        )
+        fix = "use NameCounts.from_texts"
+        check_data(_ascending(words), "words", "must be distinct and in ascending order", fix=fix)
+        check_data(not counts.size or int(counts.min()) >= 1, "counts", "must be positive", fix=fix)
+        words.flags.writeable = counts.flags.writeable = False
+        contributions = integer(self.contributions, "contributions", low=1)
+        freeze(self, words=words, counts=counts, contributions=contributions)
+
+    @staticmethod
+    def from_texts(values: object, text: Text, *, contributions: int = 1) -> NameCounts:
+        """Count texts given one per row; what is null or other is left out."""
+        encoded = text.encode(values)
+        words = encoded.cells[encoded.special == 0]
+        distinct, counts = np.unique(words, axis=0, return_counts=True)
+        return NameCounts(text, distinct, counts.astype(np.int64), contributions)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """The number of cells of the universe."""
+        return self.text.size
+
+    def folded(self, work: Work) -> NDArray[Any]:
+        """There is one block."""
+        return work(self.words, self.counts)
+
+    def in_shards(self, work: ShardWork, *, noise: Noise) -> UInts:
+        """Cells are too wide for a `Histogram` of a shard."""
+        raise InvalidData("data", "must be a Histogram", fix="use the mechanism of names")
+
+    def items(self) -> tuple[list[int], list[int]]:
+        """The cell of each text, ascending, and its count, as Python integers."""
+        return self.text.cells_of(self.words), self.counts.tolist()
+
+    @staticmethod
+    def places(words: UInts, among: UInts) -> tuple[Ints, Bools]:
+        """Where each text stands among distinct ascending ones, and whether it is one of these."""
+        both = np.concatenate([among, words])
+        order = np.lexsort(both.T[::-1])
+        group = np.cumsum(changes(*both[order].T)) - 1
+        groups = np.empty(len(both), np.int64)
+        groups[order] = group
+        place = np.full(int(group[-1]) + 1 if group.size else 0, -1, np.int64)
+        place[groups[: len(among)]] = np.arange(len(among))
+        found = place[groups[len(among) :]]
+        return np.maximum(found, 0), found >= 0
+
+    def __repr__(self) -> str:
+        return f"NameCounts({self.text!r}, contributions={self.contributions}, secret)"
 
 
 ShardWork: TypeAlias = Callable[[Histogram, range, Noise], UInts]

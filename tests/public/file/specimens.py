@@ -11,11 +11,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 import partita as pt
-from partita.domain import Category, Date, Domain, Integer, Real
+from partita.domain import Category, Date, Domain, Integer, Real, Text
 from partita.domain.axis import Axis
 from partita.guarantee import Guarantee
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import GaussianRelease
+from partita.public.axis.names import NamesRelease
 from partita.public.base import Provenance
 from partita.public.boxes.base import BoxRelease
 from partita.public.file_entries import Published, join_views
@@ -27,7 +28,7 @@ from partita.public.sums.view import SumView, ViewKeyCounts
 from partita.public.views import BoxView, View
 from partita.public.workload.release import QueryView, WorkloadRelease
 from partita.testing import EndlessTape, tape_noise
-from partita.trusted.secret import Histogram, Points
+from partita.trusted.secret import AxisCounts, Histogram, NameCounts, Points
 
 __all__ = [
     "BOX_MECHANISMS",
@@ -42,6 +43,7 @@ __all__ = [
     "places",
     "query_view",
     "release",
+    "rows",
     "sum_mechanism",
     "sum_view",
     "view",
@@ -53,6 +55,7 @@ MECHANISMS: Final = {
     "histogram": "HistogramCounts",
     "intervals-paper": "PaperIntervals",
     "laplace": "Laplace",
+    "names": "Names",
     "partition-tents": "PartitionTents",
     "spending-tree": "SpendingTree",
     "tents": "Tents",
@@ -69,6 +72,7 @@ DOMAINS: Final[dict[str, Domain]] = {
     "histogram": Category(["north", "söuth", "east", "west"]),
     "intervals-paper": Integer(0, 2**64 - 1),
     "laplace": Integer(-2, 3),
+    "names": Text(2, "abcü"),
     "partition-tents": Integer(-(2**63), 2**63 - 1),
     "spending-tree": Real(0, 20, step="0.01"),
     "tents": Date("2024-01-01", "2024-01-24"),
@@ -134,29 +138,40 @@ def mechanism(kind: str) -> Any:
     made, domain = getattr(pt, MECHANISMS[kind]), DOMAINS[kind]
     if isinstance(domain, Category) and domain.tree:
         made = partial(made, nodes=domain.tree.ranges)
+    if kind == "names":
+        return made(text=DOMAINS[kind], epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
     return made(size=DOMAINS[kind].size, epsilon=EPSILON, unit="person", contributions=CONTRIBUTIONS)
 
 
 def axis(kind: str, seed: object = 0) -> AxisRelease:
     """What the mechanism releases about a hundred rows; its guarantee is put back for the tests."""
     made = mechanism(kind)
-    rows = np.arange(100, dtype=np.uint64) ** np.uint64(2) % np.uint64(min(made.size, 2**63))
-    histogram = Histogram.from_cells(np.sort(rows), size=made.size)
-    released = made.release(histogram, noise=tape_noise(EndlessTape((kind, seed))))
+    released = made.release(rows(kind), noise=tape_noise(EndlessTape((kind, seed))))
     return cast(AxisRelease, replace(released, guarantee=made.guarantee))
 
 
-def view(kind: str, column: str = "age", seed: object = 0) -> View:
-    """A column with its special cells."""
-    domain = DOMAINS[kind]
+def rows(kind: str) -> AxisCounts:
+    """A hundred rows; of text more."""
+    made = mechanism(kind)
+    if kind == "names":
+        return NameCounts.from_texts(["ab"] * 900 + ["ü"] * 700 + ["c"] * 9, made.text)
+    cells = np.arange(100, dtype=np.uint64) ** np.uint64(2) % np.uint64(min(made.size, 2**63))
+    return Histogram.from_cells(np.sort(cells), size=made.size)
+
+
+def view(kind: str, column: str = "age", seed: object = 0, released: AxisRelease | None = None) -> View:
+    """A column with its special cells; its axis is `released`, or that of the kind."""
+    domain, made = DOMAINS[kind], released or axis(kind, seed)
     counts = {cell: 7 * number - 10 for number, cell in enumerate(domain.specials)}
-    released = axis(kind, seed)
-    law = released.law if isinstance(released, GaussianRelease) else CONTRIBUTIONS / EPSILON
+    law = made.law if isinstance(made, GaussianRelease) else CONTRIBUTIONS / EPSILON
+    specials = Specials(counts=counts, scale=law)
+    if isinstance(made, NamesRelease):
+        domain, specials = made.domain, made.complete(specials)
     return View(
         column=column,
         domain=domain,
-        axis=released,
-        specials=Specials(counts=counts, scale=law),
+        axis=made,
+        specials=specials,
         mechanism=kind,
         why="It was asked for by name.",
     )

@@ -22,7 +22,7 @@ from partita.public.sums.base import SumRelease
 from partita.public.views import BoxView, View
 from partita.public.workload.release import WorkloadRelease
 
-from .specimens import axis, box_mechanism, box_view, boxes, mechanism, places, release, view
+from .specimens import axis, box_mechanism, box_view, boxes, mechanism, places, release, rows, view
 
 
 def kinds(released: type[object]) -> Iterator[Any]:
@@ -122,11 +122,9 @@ def test_fresh_noise_on_boxes_survives_a_file(kind: str) -> None:
 @pytest.mark.parametrize("kind", AxisRelease.kinds())
 def test_fresh_noise_survives_a_file(kind: str) -> None:
     """A release with the system's own noise keeps the guarantee that it was made with."""
-    from partita.trusted.secret import Histogram
-
     made = mechanism(kind)
-    released = made.release(Histogram.from_cells([0, 1, 1], size=made.size))
-    original = replace(release(kind), views=(replace(view(kind), axis=released),))
+    released = made.release(rows(kind))
+    original = replace(release(kind), views=(view(kind, released=released),))
 
     loaded = only(decode(encode(original))).axis
     assert loaded.guarantee == made.guarantee

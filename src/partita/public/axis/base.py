@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, final
@@ -341,10 +341,14 @@ def _rational(value: Json, name: str) -> Fraction:
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Specials:
-    """The special cells of a column: noisy counts of below, above, invalid, null or other, of one law."""
+    """The special cells of a column: noisy counts of below, above, invalid, null or other, of one law.
+
+    `rest` has rows that belong to a cell but were counted elsewhere, with noise of their own.
+    """
 
     counts: Mapping[str, int]
     scale: NoiseLaw
+    rest: Mapping[str, Answer] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not all(type(count) is int and abs(count) <= LARGEST_NUMBER for count in self.counts.values()):
@@ -365,19 +369,28 @@ class Specials:
         the sum of the noisy counts as they were drawn.
         """
         used = {name: sign for name, sign in signs.items() if sign}
+        beside = [(self.rest[name], sign) for name, sign in used.items() if name in self.rest]
         drawn = sum(sign * self.counts[name] for name, sign in used.items())
-        value = sum(sign * max(0, self.counts[name]) for name, sign in used.items())
+        value = sum(sign * self.value(name) for name, sign in used.items())
         least = least_sum(used.values())
 
         def bounds(beta: float) -> tuple[float, float]:
-            reach = self._reach(len(used), beta)
-            return max(least, drawn - reach), max(least, drawn + reach)
+            share = beta / (1 + len(beside))
+            reach, low, high = self._reach(len(used), share), float(drawn), float(drawn)
+            for rest, sign in beside:
+                ends = sorted(sign * end for end in rest.bounds(share))
+                low, high = low + ends[0], high + ends[1]
+            return max(least, low - reach), max(least, high + reach)
 
-        return Answer(float(value), lambda: math.sqrt(len(used)) * self.deviation, bounds, least)
+        def error() -> float:
+            return math.hypot(math.sqrt(len(used)) * self.deviation, *(rest.error for rest, _ in beside))
+
+        return Answer(float(value), error, bounds, least)
 
     def value(self, name: str) -> float:
         """The count of one special cell: as drawn, but never negative; none if there is no such cell."""
-        return float(max(0, self.counts.get(name, 0)))
+        rest = self.rest[name].value if name in self.rest else 0
+        return float(max(0, self.counts.get(name, 0) + rest))
 
     @property
     def deviation(self) -> float:
@@ -400,8 +413,12 @@ class Specials:
         count to 0 never takes a sum beyond the bound: an error that shrinks keeps its sign, and the
         errors of one sign belong to a sum of their own.
         """
-        cells = len(self.counts)
-        return self._reach(cells, beta / max(1, 2**cells - 1))
+        cells, share = len(self.counts), beta / (1 + len(self.rest))
+        reach = self._reach(cells, share / max(1, 2**cells - 1))
+        for each in self.rest.values():
+            low, high = each.bounds(share)
+            reach += max(each.value - low, high - each.value)
+        return reach
 
     def _reach(self, cells: int, beta: float) -> float:
         """The noises of so many cells add up to more than that, either way, with probability at most beta."""

@@ -30,10 +30,12 @@ from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.numeric import Integer, Real
+from partita.domain.text import Text
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, Neighbors, Unit, short
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
+from partita.public.axis.names import NamesRelease
 from partita.public.axis.quantiles import QuantileRelease
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.plain_view import MOST_POSITIONS
@@ -59,6 +61,10 @@ ROWS: Final = (10**3, 10**5, 10**7)
 
 _EQUALITY: Final = "histogram"
 _NODES: Final = "hierarchy"
+_NAMES: Final = "names"
+_NAMES_WHY: Final = (
+    "The column has text whose values nobody declared: frequent names are found, and then counted."
+)
 _RANGES: Final = "intervals"
 _BOXES: Final = "rectangles"
 _TABLE: Final = "graph"
@@ -113,6 +119,12 @@ def axis_mechanisms() -> Mapping[str, type[Any]]:
 
 
 @cache
+def name_mechanisms() -> Mapping[str, type[Any]]:
+    """Every mechanism that finds the names in a column of text, by the name users know."""
+    return _find_mechanisms({"text"}, NamesRelease)
+
+
+@cache
 def box_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that releases several axes together, by the name users know."""
     return _find_mechanisms({"axes"}, BoxRelease)
@@ -152,10 +164,12 @@ def choose(
 ) -> Choice[AxisMechanism]:
     """The mechanism of this name, or the best one according to public parameters.
 
-    "auto" never reads data: each category is counted, and for an ordered column with few
-    cells the predicted errors decide, over the numbers of rows in `ROWS`. `options` are those of the
-    mechanism of this name.
+    "auto" never reads data: names of text are found, each category is counted, and for an ordered column
+    with few cells the predicted errors decide, over the numbers of rows in `ROWS`. `options` are those of
+    the mechanism of this name.
     """
+    if isinstance(domain, Text):
+        return _choose_names(domain, mechanism, options, common)
     known = axis_mechanisms()
     if mechanism != AUTO:
         name, why = _check_known(mechanism, known), asked_by_name(options)
@@ -197,6 +211,15 @@ def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
         given["epsilon"] = kind(**shape, **given).within_rho(rho)
         return {**shape, **given, "states_rho": True}
     return {**shape, **given}
+
+
+def _choose_names(text: Text, mechanism: str, options: Options, common: Common) -> Choice[AxisMechanism]:
+    """The mechanism that finds the names of a column of text."""
+    name = _NAMES if mechanism == AUTO else _check_known(mechanism, name_mechanisms())
+    kind = name_mechanisms()[name]
+    made = kind(**spend(kind, common, text=text), **options)
+    why = _NAMES_WHY if mechanism == AUTO else asked_by_name(options)
+    return Choice(name, why, cast(AxisMechanism, made))
 
 
 def asked_by_name(options: Options) -> str:
@@ -318,8 +341,8 @@ def choose_quantiles(
 
     Round values are told by what a cell stands for: whole numbers, or multiples of the step.
     """
-    if isinstance(domain, Category):
-        raise _unsuited(mechanism, "must suit a column of categories, which has no quantiles")
+    if isinstance(domain, Category | Text):
+        raise _unsuited(mechanism, "must suit a column of categories or text, which has no quantiles")
     kind = quantile_mechanisms()[_check_known(mechanism, quantile_mechanisms())]
     first = domain.low if isinstance(domain, Integer) else 0
     offset = int(domain.low / domain.step) if isinstance(domain, Real) else first
@@ -441,7 +464,7 @@ def check_name(
         suits = any((width > 1) == (shape == "axes") for width in listed)
         check(suits, "mechanism", rule, given=type(mechanism).__name__, fix="choose other views")
         return
-    alone = {**axis_mechanisms(), **quantile_mechanisms()}
+    alone = {**axis_mechanisms(), **quantile_mechanisms(), **name_mechanisms()}
     suiting = [box_mechanisms() if width > 1 else alone for width in widths]
     suiting += [query_mechanisms()] if queries else []
     suiting += [total_mechanisms(), mean_mechanisms()] if sums else []

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import ClassVar, Final, Literal, final, get_args
+from typing import ClassVar, Final, Literal, NamedTuple, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -221,6 +221,37 @@ class Partition(Mechanism):
         return integer(threshold, "threshold", low=0, high=2**62)
 
 
+class SealRule(NamedTuple):
+    """When segments are sealed: the law and scale of all noise, and the public threshold."""
+
+    law: Law
+    scale: Fraction
+    threshold: int
+
+
+def cut_wide(
+    rule: SealRule, cells: range, items: Iterable[tuple[int, int]], *, noise: Noise
+) -> Iterator[int]:
+    """The seals of `Partition` over cells of any width up to 400 bits, as Python integers.
+
+    `items` are cells with their counts, ascending. It is the walk of `Cutter.update`, item by item: the cost
+    follows the number of items, and the law is that of `Partition`, whose proof asks nothing of the width.
+    """
+    last, segment = cells.stop - 1, _OpenSegment(rule, cells.start, noise)
+    for cell, count in items:
+        while (seal := segment.seal_before(cell)) is not None:
+            yield seal
+            segment = _OpenSegment(rule, seal + 1, noise)
+        segment.add(count)
+    while segment.position <= last:
+        seal = segment.seal_before(last + 1)
+        if seal is None or seal == last:
+            break
+        yield seal
+        segment = _OpenSegment(rule, seal + 1, noise)
+    yield last
+
+
 class _OpenSegment(Uncopyable):
     """One round of Figure 1: a noisy threshold, a count, and fresh noise at every position.
 
@@ -228,10 +259,10 @@ class _OpenSegment(Uncopyable):
     exceeds level = threshold + noise' - count.
     """
 
-    def __init__(self, partition: Partition, start: int, noise: Noise) -> None:
+    def __init__(self, rule: Partition | SealRule, start: int, noise: Noise) -> None:
         self.position = start
-        self._level = partition.threshold + noise.draw(partition.law, partition.scale)
-        self._fresh = noise.first_success(partition.law, partition.scale)
+        self._level = rule.threshold + noise.draw(rule.law, rule.scale)
+        self._fresh = noise.first_success(rule.law, rule.scale)
 
     def add(self, weight: int) -> None:
         """Items arrive at the current position."""

@@ -44,7 +44,10 @@ ROUNDING: Final = 2.0**-52
 """The relative error that each term of a float sum may add."""
 
 NEGLIGIBLE: Final = 2.0**-900
-"""More than all hazards that a float rounds to zero."""
+"""More than the hazards of 2^64 positions that a float rounds to zero."""
+
+WIDE_NEGLIGIBLE: Final = 2.0**-600
+"""The same for 2^400 positions, at hazards below 2^-1021, which a float rounds badly or to zero."""
 
 PRECISION: Final = 192
 """Fractional bits of the integers that decide first; they double while there is doubt."""
@@ -118,8 +121,8 @@ def hazard(law: Law, scale: Fraction) -> Hazard:
 class FirstSuccess(Uncopyable):
     """Walks runs of positions and reports where fresh noise first exceeds the level.
 
-    All positions of a run share one level; runs may be split at will. This is the
-    specification: faster code must find the same position from the same words.
+    All positions of a run share one level; runs may be split at will. There may be up to 2^400 positions in
+    all. This is the specification: faster code must find the same position from the same words.
     """
 
     def __init__(self, hazard: Hazard, uniform: Uniform, *, margin: float = MARGIN) -> None:
@@ -148,7 +151,7 @@ class FirstSuccess(Uncopyable):
     def _surely_passes(self, level: int, length: int) -> bool:
         slack = self._margin + self._runs * ROUNDING
         ahead = self._total + length * self._hazard.floats[level]
-        return ahead * (1 + slack) + NEGLIGIBLE < self._target * (1 - slack)
+        return ahead * (1 + slack) + WIDE_NEGLIGIBLE < self._target * (1 - slack)
 
     def _pass(self, level: int, length: int) -> None:
         self._passed[level] = self._passed.get(level, 0) + length

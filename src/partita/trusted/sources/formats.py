@@ -21,6 +21,7 @@ from partita.domain.base import Domain
 from partita.domain.category import Category
 from partita.domain.columns import LONGEST, WHITE, number
 from partita.domain.numeric import Integer
+from partita.domain.text import Text
 from partita.domain.time import Date, Timestamp
 from partita.lazy import cached_property
 from partita.trusted.sources.arrow import UNREADABLE
@@ -212,6 +213,8 @@ class FormatFinder:
         texts = _write(values)
         if isinstance(self._domain, Category):
             yield from self._find_labels(texts, weights)
+            return
+        if isinstance(self._domain, Text):
             return
         for found in _patterns(self._domain):
             matches = _match(found, texts)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -22,9 +23,10 @@ from partita.domain.base import Domain, Encoded, Special, is_domain
 from partita.domain.category import Category
 from partita.domain.columns import number_text
 from partita.domain.numeric import Integer
+from partita.domain.text import FoundNames, Text
 from partita.errors import InvalidParameter, check, check_source
 from partita.numbers import integer
-from partita.trusted.secret import AxisCounts, Histogram, Points
+from partita.trusted.secret import AxisCounts, Histogram, NameCounts, Points
 from partita.trusted.sources.arrow import PYTHON, UNREADABLE, find_distinct
 from partita.trusted.sources.base import Source, check_column_names, locate_columns
 
@@ -94,7 +96,7 @@ def bound_contributions(
 
         the length of the salt in 8 bytes, the salt,
         the length of the person's id in 8 bytes, the id,
-        for each column in order: its `Special` code in 1 byte, its cell in 8 bytes,
+        for each column in order: its `Special` code in 1 byte, its cell in 8 bytes (of text: in words of 8),
         the occurrence in 8 bytes: 0, 1, 2, ... among the person's rows with the same cells.
 
     Integers are big-endian. The rows with the smallest numbers are kept; on a tie, which MD5
@@ -109,8 +111,7 @@ def bound_contributions(
         for place in places:
             kept[place] += 1
     there = kept > 0
-    pairs = zip(rows[0::2], rows[1::2], strict=True)
-    return [Encoded(cell[there], special[there]) for special, cell in pairs], kept[there]
+    return _split_keys([row[there] for row in rows], cells), kept[there]
 
 
 def rank_contributions(
@@ -140,8 +141,7 @@ def rank_contributions(
     every = np.append(np.flatnonzero(whole), apart)
     times = np.append(weights[whole], np.ones(apart.size, np.int64))
     first = np.append(np.zeros(int(whole.sum()), np.int64), rank).astype(np.uint64)
-    pairs = zip(rows[0::2], rows[1::2], strict=True)
-    kept = [Encoded(cell[every], special[every]) for special, cell in pairs]
+    kept = _split_keys([row[every] for row in rows], cells)
     return [*kept, Encoded(first, np.zeros(every.size, np.uint8))], times
 
 
@@ -159,8 +159,7 @@ def _rank_rows(
     That is, for each person with more rows than the first limit, where the rows of this person start and end,
     and the places of the rows with the smallest numbers, in order, as many as the last limit allows.
     """
-    keys = [key for column in cells for key in (column.special, column.cells)]
-    (person, *rows), weights = regroup([persons, *keys], counts)
+    (person, *rows), weights = regroup([persons, *_join_keys(cells)], counts)
     first = find_starts([person])
     totals = np.add.reduceat(weights, first) if len(first) else weights
     edges = np.append(first, len(person))
@@ -176,6 +175,17 @@ def _rank_rows(
             yield low, high, [low + place for _, place, _ in heapq.nsmallest(limits[-1], numbers)]
 
     return rows, weights, ranked()
+
+
+def _join_keys(cells: Sequence[Encoded]) -> list[Array]:
+    """The keys of several columns, one column after the other."""
+    return [key for column in cells for key in column.keys]
+
+
+def _split_keys(keys: Sequence[Array], like: Sequence[Encoded]) -> list[Encoded]:
+    """The columns that have these keys, each with as many words as `like`."""
+    rest = iter(keys)
+    return [Encoded.from_keys(list(islice(rest, len(each.keys)))) for each in like]
 
 
 def _hash_rows(
@@ -245,7 +255,7 @@ class Tally:
         """The rows within one of the limits for which they were counted, as if they were for it alone."""
         there = np.flatnonzero(self.cells[RANK].cells <= place)
         names = [name for name in self.cells if name != RANK]
-        keys = [key for name in names for key in (self.cells[name].special, self.cells[name].cells)]
+        keys = _join_keys([self.cells[name] for name in names])
         merged, totals = regroup([key[there] for key in keys], self.counts[there])
         return _tally_cells(self.schema, names, merged, totals, limits[place])
 
@@ -253,13 +263,31 @@ class Tally:
         """The counts of one column by itself."""
         locate_columns([name], list(self.cells))
         encoded, domain = self.cells[name], self.schema[name]
-        (special, cells), counts = regroup([encoded.special, encoded.cells], self.counts)
+        keys, counts = regroup(encoded.keys, self.counts)
+        special, cells = keys[0], Encoded.from_keys(keys).cells
         there = special == Special.ORDINARY
-        ordinary = Histogram(domain.size, cells[there], counts[there], self.contributions)
+        if isinstance(domain, Text):
+            ordinary: AxisCounts = NameCounts(domain, cells[there], counts[there], self.contributions)
+        else:
+            ordinary = Histogram(domain.size, cells[there], counts[there], self.contributions)
         found = dict(zip(special[~there].tolist(), counts[~there].tolist(), strict=True))
         return ColumnCounts(
             ordinary, {name: found.get(int(Special.named(name)), 0) for name in domain.specials}
         )
+
+    def relabelled(self, name: str, found: FoundNames) -> Tally:
+        """The same rows, where a column of text has the names that a release has found; the rest is other."""
+        encoded = self.cells[name]
+        cells, special = np.zeros(len(encoded), np.uint64), encoded.special.copy()
+        ordinary = special == Special.ORDINARY
+        place, listed = NameCounts.places(encoded.cells[ordinary], found.text.words_of(found.names))
+        special[ordinary] = np.where(listed, np.uint8(Special.ORDINARY), np.uint8(Special.OTHER))
+        cells[ordinary] = np.where(listed, place, 0)
+        columns = {**self.cells, name: Encoded(cells, special)}
+        merged, counts = regroup(_join_keys(list(columns.values())), self.counts)
+        split = _split_keys(merged, list(columns.values()))
+        schema = {**self.schema, name: found}
+        return Tally(schema, dict(zip(columns, split, strict=True)), counts, self.contributions)
 
     def points(self, names: Sequence[str]) -> Points:
         """The counts of several columns together: rows are at positions along the axes of their domains."""
@@ -337,7 +365,7 @@ def tally(
             names, schema = [*names, RANK], with_rank(schema, limits)
         else:
             cells, counts = bound_contributions(who, ids, cells, counts, limit=limits[0], salt=salt.encode())
-    merged, totals = regroup([key for column in cells for key in (column.special, column.cells)], counts)
+    merged, totals = regroup(_join_keys(cells), counts)
     return _tally_cells(schema, names, merged, totals, 1 if person is None else limits[-1])
 
 
@@ -345,10 +373,11 @@ def _tally_cells(
     schema: Mapping[str, Domain], names: Sequence[str], keys: Sequence[Array], counts: Ints, limit: int
 ) -> Tally:
     """The tally of grouped special codes and cells, of one column after the other."""
-    pairs = zip(names, keys[0::2], keys[1::2], strict=True)
+    rest, columns = iter(keys), {name: schema[name] for name in names}
+    widths = {name: each.words if isinstance(each, Text) else 1 for name, each in columns.items()}
     return Tally(
-        {name: schema[name] for name in names},
-        {name: Encoded(cell, special) for name, special, cell in pairs},
+        columns,
+        {name: Encoded.from_keys(list(islice(rest, 1 + width))) for name, width in widths.items()},
         counts,
         limit,
     )

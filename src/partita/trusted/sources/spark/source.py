@@ -13,6 +13,7 @@ from pyarrow import types
 
 from partita.domain.base import Domain, Special
 from partita.domain.numeric import Integer
+from partita.domain.text import Text
 from partita.errors import SourceError, check
 from partita.local.aggregate import Aggregator
 from partita.local.question import Question
@@ -86,6 +87,9 @@ class SparkSource:
             "where": where,
         }
         request = tally(empty, schema, by, **facts)
+        text = next((name for name, domain in request.schema.items() if isinstance(domain, Text)), None)
+        rule, fix = "must have no columns of text to be counted on Spark", "read them from a file or a frame"
+        check(text is None, "schema", rule, given=text, fix=fix)
         parts = self.shards or cluster.parts
         if is_wide(schema, by):
             return _store_rows(cluster, empty.raw, request, parts=parts, **facts)
