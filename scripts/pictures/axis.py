@@ -18,11 +18,14 @@ from partita import (
     HistogramCounts,
     Intervals,
     Laplace,
+    NameCounts,
+    Names,
     PaperIntervals,
     Partition,
     PartitionTents,
     QuantileSelection,
     SpendingTree,
+    Text,
     Thresholds,
     Tree,
 )
@@ -170,6 +173,25 @@ def partition() -> Any:
             axes.text((start + edge) / 2, people.counts.max() * 1.1, weight, ha="center", color=FAINT)
     axes.set(xlabel=f"cell; orange: the cuts; above: secret weights; threshold {mechanism.threshold}")
     axes.set(xlim=(-1, 256))
+    return figure
+
+
+def names() -> Any:
+    """Names by their number of rows: the listed ones, and the limit of the theorem."""
+    figure, axes = canvas()
+    listed = [f"town {number:03}" for number in range(300)]
+    weights = 1 / np.arange(1, 301)
+    counts = np.rint(20_000 * weights / weights.sum()).astype(int)
+    rows = [name for name, count in zip(listed, counts.tolist(), strict=True) for _ in range(count)]
+    text = Text(24)
+    found = Names(text=text, epsilon=1).release(NameCounts.from_texts(rows, text), noise=fixed_noise())
+    there = np.isin(listed, found.domain.labels)
+    ranks, need = np.arange(1, 301), found.found_from()
+    axes.scatter(ranks[~there], counts[~there], color=FAINT, s=8)
+    axes.scatter(ranks[there], found.noisy[found.listed], color=ORANGE, s=14)
+    axes.axhline(need, color=BLUE, linewidth=1)
+    axes.text(300, need * 1.1, f"from {need} rows on, 95 times of 100", ha="right", color=BLUE)
+    axes.set(xscale="log", yscale="log", xlabel="rank of the name", ylabel="rows; orange: listed, with noise")
     return figure
 
 

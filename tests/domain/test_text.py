@@ -55,9 +55,9 @@ def test_every_value_has_a_cell() -> None:
     ]  # fmt: skip
     text = pt.Text(8)
     encoded = text.encode(values)
-    names = text.names_of(encoded.cells)
-    seen = [
-        name if isinstance(code, list) else code for name, code in zip(names, encoded.tolist(), strict=True)
+    names, codes = text.names_of(encoded.cells), list[Any](encoded.tolist())
+    seen: list[Any] = [
+        name if isinstance(code, list) else code for name, code in zip(names, codes, strict=True)
     ]
 
     assert seen[:8] == [b"Rome", b"Rome", b"", b"1", b"1", b"1", b"0.5", b"true"]

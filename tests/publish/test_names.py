@@ -130,7 +130,7 @@ def test_names_are_labels_of_other_views() -> None:
 def test_views_beside_names_lose_no_more_than_epsilon(more: tuple[str | None, int]) -> None:
     """Both views together: the names that were found decide only what is public."""
     rows = [("ab", 1)] * 15 + [("b", 2)] * 12 + [("c", 0), ("aaa", 3), (None, 1)]
-    schema = {"c": SMALL, "age": pt.Integer(0, 3)}
+    schema: dict[str, pt.Domain] = {"c": SMALL, "age": pt.Integer(0, 3)}
     one, other = ({"c": [a for a, _ in t], "age": [b for _, b in t]} for t in (rows, [*rows, more]))
 
     assert replay_publish(one, other, schema, epsilon=1, mechanism="grid") <= 1
@@ -140,8 +140,13 @@ def test_a_key_returns_what_is_stored(tmp_path: Path) -> None:
     """Also of views beside names, whose labels nobody knew before."""
     pt.Ledger(tmp_path / "b.db").open("p", epsilon=5)
     table = {"city": towns(), "age": [1] * 6000}
-    schema = {"city": CITY, "age": pt.Integer(0, 9)}
-    paid = {"ledger": tmp_path / "b.db", "dataset": "p", "key": "k", "path": tmp_path / "r.parquet"}
+    schema: dict[str, pt.Domain] = {"city": CITY, "age": pt.Integer(0, 9)}
+    paid: dict[str, Any] = {
+        "ledger": tmp_path / "b.db",
+        "dataset": "p",
+        "key": "k",
+        "path": tmp_path / "r.parquet",
+    }
 
     first, second = (pt.publish(table, schema, epsilon=4, **paid) for _ in range(2))
 
@@ -175,7 +180,8 @@ def test_options_are_those_of_the_mechanism() -> None:
     """The share of the first look may be named."""
     release = release_of(towns(), mechanism="names", options={"first": "1/2"})
 
-    assert release.views[0].axis.rate == 2
+    view: Any = release.view("city")
+    assert view.axis.rate == 2
 
 
 # Names that somebody chose to do harm.

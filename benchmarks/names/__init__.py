@@ -1,0 +1,1 @@
+"""Names that nobody declared: who is found, beside a stability histogram."""
