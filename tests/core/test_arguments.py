@@ -51,6 +51,8 @@ BUILT_BY_PARTITA = {
         "RangeEstimate",
     ),
     *("NameTable", "RectangleEstimate", "Report", "SQAnswer"),
+    *("Card", "ChosenContributions", "CurvePoint"),
+    *("MeasuredColumn", "NoisyMeasurement", "NoisyMeasurements", "SparseRows"),
 }
 """Results, which users get and do not make, and terms that `OnlineTerms.of` makes."""
 

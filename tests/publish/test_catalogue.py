@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from partita.trusted.mechanisms.catalogue import (
     choose,
     choose_boxes,
     query_mechanisms,
+    takes_rho,
 )
 from partita.trusted.secret import Histogram, Points
 
@@ -29,6 +31,12 @@ NAMES = list(axis_mechanisms())
 BOX_NAMES = list(box_mechanisms())
 SMALL = Integer(0, 9)
 PAIR = (SMALL, Category(["a", "b"]))
+
+
+def budget(name: str, epsilon: int) -> dict[str, Any]:
+    """What a mechanism of this name can spend: rho if it takes nothing else."""
+    rho = {"rho": epsilon**2 / Fraction(2), "delta": Fraction(1, 10**9)}
+    return {"epsilon": epsilon, **(rho if takes_rho(name) else {})}
 
 
 def test_the_classical_mechanisms_and_the_default_are_listed() -> None:
@@ -59,7 +67,7 @@ def test_the_mechanisms_for_several_columns_are_listed() -> None:
 @pytest.mark.parametrize("name", BOX_NAMES)
 def test_every_listed_mechanism_publishes_boxes(name: str) -> None:
     """It is made from public facts alone, and its release answers boxes."""
-    choice = choose_boxes(PAIR, epsilon=2, mechanism=name, neighbors="change-one", contributions=2)
+    choice = choose_boxes(PAIR, **budget(name, 2), mechanism=name, neighbors="change-one", contributions=2)
     axes = tuple(Axis.of(domain) for domain in PAIR)
 
     release = choice.mechanism.release(Points.from_rows([[1, 0], [3, 1]], axes=axes, contributions=2))
@@ -73,7 +81,7 @@ def test_every_listed_mechanism_publishes_boxes(name: str) -> None:
 @pytest.mark.parametrize("name", BOX_NAMES)
 def test_predictions_of_boxes_are_sane(name: str) -> None:
     """Errors are not negative and follow the rows, and sizes are positive, for every number of rows."""
-    mechanism = choose_boxes(PAIR, epsilon=1, mechanism=name).mechanism
+    mechanism = choose_boxes(PAIR, **budget(name, 1), mechanism=name).mechanism
 
     for rows in (0, *ROWS):
         assert 0 <= mechanism.predicted_error(rows) < 1_000 + rows
@@ -109,7 +117,9 @@ def test_a_table_is_the_default_by_a_public_rule(domains: list[Any], reason: str
 @pytest.mark.parametrize("mechanism", ["Grid", "tree", 7, None], ids=str)
 def test_an_unknown_name_for_boxes_is_refused_with_the_list(mechanism: Any) -> None:
     """Mechanisms for one column are not on it."""
-    with pytest.raises(InvalidParameter, match=r"must be 'auto' or one of graph, grid, .*spending-boxes"):
+    with pytest.raises(
+        InvalidParameter, match=r"must be 'auto' or one of gaussian-grid, graph, grid, .*spending-boxes"
+    ):
         choose_boxes(PAIR, epsilon=1, mechanism=mechanism)
 
 
@@ -132,10 +142,22 @@ def test_a_name_that_suits_a_view_is_taken(name: str, widths: list[int]) -> None
 @pytest.mark.parametrize(
     ("name", "widths", "rule"),
     [
-        ("tree", [2, 3], "this one is for one column, got 'tree'; use 'auto', or one of graph, grid"),
-        ("grid", [1, 1], "this one is for several columns together, got 'grid'; use 'auto', or one of hier"),
+        (
+            "tree",
+            [2, 3],
+            "this one is for one column, got 'tree'; use 'auto', or one of gaussian-grid, graph, grid",
+        ),
+        (
+            "grid",
+            [1, 1],
+            "this one is for several columns together, got 'grid'; use 'auto', or one of gaussian-histogram, hier",
+        ),
         ("gird", [1], "did you mean 'grid'"),
-        (None, [1], "must be 'auto' or one of composition, global-truncation, graph, grid, group-means"),
+        (
+            None,
+            [1],
+            "must be 'auto' or one of composition, gaussian-grid, gaussian-histogram, global-truncation, graph",
+        ),
     ],
 )
 def test_a_name_that_suits_no_view_is_refused(name: Any, widths: list[int], rule: str) -> None:
@@ -149,7 +171,7 @@ def test_a_name_that_suits_no_view_is_refused(name: Any, widths: list[int], rule
 @pytest.mark.parametrize("name", NAMES)
 def test_every_listed_mechanism_publishes_an_axis(name: str) -> None:
     """It is made from public facts alone, and its release answers ranges."""
-    choice = choose(SMALL, epsilon=2, mechanism=name, neighbors="change-one", contributions=2)
+    choice = choose(SMALL, **budget(name, 2), mechanism=name, neighbors="change-one", contributions=2)
 
     release = choice.mechanism.release(Histogram.dense(range(10), contributions=2))
 
@@ -161,7 +183,7 @@ def test_every_listed_mechanism_publishes_an_axis(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_predictions_are_positive(name: str) -> None:
     """Errors and sizes are positive numbers for every number of rows."""
-    mechanism = choose(SMALL, epsilon=1, mechanism=name).mechanism
+    mechanism = choose(SMALL, **budget(name, 1), mechanism=name).mechanism
 
     for rows in (0, *ROWS):
         assert mechanism.predicted_error(rows) > 0
@@ -224,7 +246,8 @@ def test_a_choice_is_a_function_of_public_facts() -> None:
 def test_an_unknown_name_is_refused_with_the_list(mechanism: Any) -> None:
     """The error lists the names, and the nearest one."""
     with pytest.raises(
-        InvalidParameter, match=r"mechanism must be 'auto' or one of hierarchy, histogram, .*tree"
+        InvalidParameter,
+        match=r"mechanism must be 'auto' or one of gaussian-histogram, hierarchy, histogram, .*tree",
     ):
         choose(SMALL, epsilon=1, mechanism=mechanism)
 

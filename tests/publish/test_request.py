@@ -208,7 +208,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"mechanism": "treee"}, "mechanism", "did you mean 'tree'"),
     ({"mechanism": None}, "mechanism", "must be 'auto' or one of"),
     ({"schema": {"age": Integer(0, 2**40)}}, "mechanism", "must suit a column of 1099511627777 cells"),
-    ({"schema": SCHEMA}, "mechanism", "this one is for one column, got 'tree'; .*one of graph, grid"),
+    (
+        {"schema": SCHEMA},
+        "mechanism",
+        "this one is for one column, got 'tree'; .*one of gaussian-grid, graph, grid",
+    ),
     ({"mechanism": "grid"}, "mechanism", "this one is for several columns together, got 'grid'; .*histogram"),
     ({"schema": SCHEMA, "mechanism": "gridd"}, "mechanism", "did you mean 'grid'"),
     (

@@ -22,7 +22,7 @@ from partita.public.workload.release import WorkloadRelease
 from partita.publish.publish import publish
 from partita.publish.request import _FACTS_BESIDE_SERIES, Request, check_fits_in_file
 from partita.publish.request import _view as entries_of
-from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms
+from partita.trusted.mechanisms.catalogue import axis_mechanisms, box_mechanisms, takes_rho
 from tests.public.file.specimens import BOX_DOMAINS, DOMAINS, axis, boxes, query_view, sum_view
 from tests.publish.people import AGE
 from tests.seams import PIPELINE
@@ -31,12 +31,18 @@ MINIMAL = Provenance(version="0", day="2026-11-15")
 
 
 def fits(schema: Any, **other: Any) -> bool:
-    request = Request.checked(schema, **{"epsilon": 1, "views": list(schema), **other})
+    asked = {"views": list(schema), **budget(other.get("mechanism"), 1), **other}
+    request = Request.checked(schema, **asked)
     try:
         check_fits_in_file(request, MINIMAL)
     except InvalidParameter:
         return False
     return True
+
+
+def budget(mechanism: object, epsilon: Any) -> dict[str, Any]:
+    """What a mechanism can spend: epsilon, and delta beside it if it takes rho only."""
+    return {"epsilon": epsilon, "delta": "1e-9"} if takes_rho(mechanism) else {"epsilon": epsilon}
 
 
 def never(*_: object, **__: object) -> Any:
@@ -81,7 +87,7 @@ def test_no_release_of_numbers_has_more_series_or_facts_than_it_may(kind: str) -
 def asked(kind: str) -> Any:
     """The request of a view like the specimen."""
     schema = {f"c{number}": domain for number, domain in enumerate(BOX_DOMAINS[kind])}
-    return Request.checked(schema, epsilon=1, mechanism=kind).views[0]
+    return Request.checked(schema, **budget(kind, 1), mechanism=kind).views[0]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 127, 128, 129, 4096])
@@ -174,16 +180,22 @@ def test_as_many_columns_as_fit_are_published(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", sorted(axis_mechanisms()))
 def test_an_epsilon_of_many_digits_is_refused_or_fits(name: str) -> None:
-    """With 99 digits the release survives its file; with more than 100 it is refused before rows are read."""
+    """With 99 digits the release survives its file; with more than 100 it is refused before rows are read.
+
+    What spends rho has a rho of few digits, whatever epsilon has.
+    """
     long, longer = (Fraction(10**digits - 1, 10 ** (digits - 1)) / 4 for digits in (99, 101))
 
-    release = publish({"age": [30, 31]}, AGE, epsilon=long, mechanism=name)
+    release = publish({"age": [30, 31]}, AGE, **budget(name, long), mechanism=name)
 
     assert decode(encode(release)).guarantee == release.guarantee
+    if takes_rho(name):
+        assert fits(AGE, mechanism=name, epsilon=longer)
+        return
     with pytest.raises(
         InvalidParameter, match="epsilon must be, for each view, a ratio of integers of at most 100"
     ):
-        publish({"age": [30, 31]}, AGE, epsilon=longer, mechanism=name)
+        publish({"age": [30, 31]}, AGE, **budget(name, longer), mechanism=name)
 
 
 @pytest.mark.parametrize("name", sorted(box_mechanisms()))
@@ -193,6 +205,6 @@ def test_boxes_with_an_epsilon_of_many_digits_survive_their_file(name: str) -> N
     schema = {f"c{number}": _domain(name) for number in range(3)}
     data = {column: [0, 1] for column in schema}
 
-    release = publish(data, schema, epsilon=long, mechanism=name)
+    release = publish(data, schema, **budget(name, long), mechanism=name)
 
     assert decode(encode(release)).guarantee == release.guarantee

@@ -26,6 +26,7 @@ from partita.trusted.mechanisms.catalogue import (
     total_mechanisms,
 )
 from partita.trusted.mechanisms.flat import HistogramCounts, Laplace, Thresholds
+from partita.trusted.mechanisms.gaussian_counts import GaussianCounts, GaussianGrid
 from partita.trusted.mechanisms.paper_boxes import PaperRectangles
 from partita.trusted.mechanisms.partition import Partition
 from partita.trusted.mechanisms.tree import PaperIntervals, Tree
@@ -123,6 +124,7 @@ _SET: Final[dict[str, Any]] = {"axes": SET_AXES, "epsilon": 40}
 _CUT: Final[dict[str, Any]] = {**_FACTS, "beta": "1/10"}
 CASES: Final = {
     "histogram": Case(HistogramCounts(**_FACTS), _miss_ranges, len(CELLS)),
+    "gaussian-histogram": Case(GaussianCounts(size=SIZE, rho=2), _miss_ranges, len(CELLS)),
     "laplace": Case(Laplace(**_FACTS), _miss_ranges, len(CELLS)),
     "thresholds": Case(Thresholds(**_FACTS), _miss_ranges, len(CELLS)),
     "tree": Case(Tree(**_FACTS), _miss_ranges, len(CELLS)),
@@ -136,6 +138,7 @@ CASES: Final = {
     ),
     "intervals of the paper": Case(PaperIntervals(size=SIZE, epsilon=5), _miss_ranges, len(CELLS)),
     "grid": Case(GridCounts(axes=AXES, epsilon="1/2"), _miss_boxes, len(PLACES)),
+    "gaussian-grid": Case(GaussianGrid(axes=AXES, rho="1/8"), _miss_boxes, len(PLACES)),
     "theorem 3.3": Case(PaperRectangles(**_SET, pruned=False), _miss_set_boxes, len(SET_PLACES), far=40),
     "remark 3.4": Case(PaperRectangles(**_SET), _miss_set_boxes, len(SET_PLACES), far=40),
     "trees over raw axes": Case(
