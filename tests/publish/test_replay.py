@@ -39,7 +39,8 @@ TEETH = {
     "PaperRectangles": 0.5,
     "TableGraph": 0.7,  # choices and sums of misfits rarely lose all that they are paid for
 }
-"""What some pair loses at least, of the epsilon or rho of the case, where it is less than 0.9: these bounds have room to spare."""
+"""What some pair loses at least, of the epsilon or rho of its case, where it is less than 0.9 of it: these
+bounds have room to spare."""
 
 
 @pytest.fixture(autouse=True, scope="module")
