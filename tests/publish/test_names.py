@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +14,10 @@ import pytest
 
 import partita as pt
 from partita.cli.main import main
+from partita.publish.request import Request
 from partita.testing.doubles import EndlessTape, tape_noise
 from partita.testing.replay import replay_publish, system_noise
+from partita.trusted.mechanisms.catalogue import ROWS
 
 SMALL = pt.Text(2, "abc")
 CITY = pt.Text(24)
@@ -124,6 +128,46 @@ def test_names_are_labels_of_other_views() -> None:
     both = release.count(city="town 0", age=(45, None))
     assert abs(both.value - rows.count("town 0")) < 40
     assert release.count(city=pt.OTHER, age=(0, 45)).value >= 0
+
+
+@pytest.mark.parametrize(
+    ("more", "parts"),
+    [
+        ({"epsilon": 1}, ["2/3", "1/3"]),
+        ({"epsilon": 1, "neighbors": "change-one"}, ["9/13", "4/13"]),
+        ({"rho": "1/8"}, ["11/15", "4/15"]),
+        ({"epsilon": 1, "views": [("city",), ("age",)]}, ["1/2", "1/2"]),
+        ({"epsilon": 1, "views": [("city", "age"), ("age",)]}, ["9/17", "4/17", "4/17"]),
+        ({"epsilon": 1, "shares": {"city": 1, "city x age": 3}}, ["1/4", "3/4"]),
+    ],
+    ids=str,
+)
+def test_shares_follow_predicted_errors(more: dict[str, Any], parts: list[str]) -> None:
+    """Of public facts alone, before any row is read: they add up to one, and the names say why."""
+    request = Request.checked({"city": CITY, "age": pt.Integer(0, 120)}, **more)
+
+    assert [str(view.share) for view in request.published] == parts
+    assert sum(view.share for view in request.published) == 1
+    found = request.published[0]
+    beside = any(len(view.columns) > 1 for view in request.published)
+    assert (f"It has {found.share} of" in found.why) is beside
+    assert ("as asked for" in found.why) is ("shares" in more)
+
+
+def test_the_usual_shares_are_near_the_least_sum_of_errors() -> None:
+    """Of half of the rows that a name needs and the error of the view beside: others are no better by 2%."""
+    schema = {"city": CITY, "age": pt.Integer(0, 120)}
+
+    def cost(share: Fraction) -> float:
+        shares = {"city": share, "city x age": 1 - share}
+        names, beside = Request.checked(schema, epsilon=1, shares=shares).views
+        missed = names.choice.mechanism.predicted_missed
+        return float(missed) + math.prod(beside.predicted_error(rows) for rows in ROWS) ** (1 / len(ROWS))
+
+    usual = Request.checked(schema, epsilon=1).views[0].share
+
+    assert cost(usual) <= 1.02 * min(cost(Fraction(part, 20)) for part in range(2, 19))
+    assert cost(usual) < cost(Fraction(1, 2))
 
 
 @pytest.mark.parametrize("more", [("ab", 3), ("ba", 0), ("zzz", 1), (None, 2)], ids=repr)

@@ -72,6 +72,7 @@ from partita.trusted.mechanisms.catalogue import (
 )
 from partita.trusted.mechanisms.contributions import BoundSelection
 from partita.trusted.mechanisms.graph import TableGraph
+from partita.trusted.mechanisms.names import Names
 from partita.trusted.mechanisms.options import Options, naming_options, option_texts
 
 # Which part of epsilon each view gets: as asked for, or as predicted errors speak for.
@@ -185,12 +186,17 @@ class Drafts:
         return [self._explained(request, chosen=shares is None) for request in requests]
 
     def _explained(self, request: AnyRequest, *, chosen: bool) -> AnyRequest:
-        """The same request; one of sums beside counts says how it came by its part of epsilon."""
+        """The same request; sums beside counts, and names beside others, say how they came by their part."""
+        budget = "rho" if self.guarantee.rho else "epsilon"
+        if isinstance(request, ColumnRequest) and self._by_names(request):
+            least = "where half of the rows that a name needs and the errors of the views with it are least"
+            reason = least if chosen else "as asked for"
+            why = f"{request.why} It has {request.share} of {budget}, {reason}."
+            return replace(request, choice=replace(request.choice, why=why))
         if not isinstance(request, SumRequest) or not self.views:
             return request
         least = "where the predicted errors of sums and counts are least together"
         reason = least if chosen else "as asked for"
-        budget = "rho" if self.guarantee.rho else "epsilon"
         return replace(request, split=f"It has {request.share} of {budget}, {reason}.")
 
     def _counts(self) -> list[Draft]:
@@ -250,20 +256,49 @@ class Drafts:
         return [Draft(QUERIES, partial(make, options=self.options))]
 
     def _usual(self, number: int) -> list[Fraction]:
-        """The weight of each view: 1, but for sums beside counts, which predicted errors weigh."""
+        """The weight of each view: 1, but for sums and names beside counts, which predicted errors weigh."""
         equal, one = Fraction(1, number), Fraction(1)
-        counts = [draft.request(equal) for draft in self._counts()] if self.summed.columns else []
+        texts = any(isinstance(self.schema[column], Text) for view in self.views for column in view)
+        counts = [draft.request(equal) for draft in self._counts()] if self.summed.columns or texts else []
         sums = [draft.request(equal) for draft in self._sums()]
-        weights = [self._weight(request, counts) for request in sums]
-        return [one] * len(self.views) + weights + [one] * (number - len(self.views) - len(weights))
+        named = [self._weight_of_names(request, counts) for request in counts] or [one] * len(self.views)
+        weights = [*named, *(self._weight(request, counts) for request in sums)]
+        return weights + [one] * (number - len(weights))
+
+    def _by_names(self, request: AnyRequest) -> list[tuple[str, ...]]:
+        """The views that have the names which this one finds as labels; none if it finds no names."""
+        if not isinstance(request.choice.mechanism, Names):
+            return []
+        return [view for view in self.views if len(view) > 1 and request.columns[0] in view]
+
+    def _weight_of_names(self, request: AnyRequest, counts: Sequence[AnyRequest]) -> Fraction:
+        """The weight of a search for names beside the views of their rows; 1 where there are none.
+
+        What is said of a name that is not found is off by half of the rows that it may have, and of one that
+        is found by the error of its views. The sum of both is to be small.
+        """
+        beside = [find_view(counts, view) for view in self._by_names(request)]
+        if not beside:
+            return Fraction(1)
+        missed: float = request.choice.mechanism.predicted_missed
+
+        def other(rows: int) -> float:
+            errors = [view.predicted_error(rows) for view in beside]
+            return max(_LEAST_ERROR, math.fsum(errors) / len(errors))
+
+        return weight_beside(lambda rows: missed, other, power=self._power)
+
+    @property
+    def _power(self) -> float:
+        """Of the ratio of errors, for the shares with which their sum is least."""
+        return 2 / 3 if self.guarantee.rho else 1 / 2
 
     def _weight(self, request: AnyRequest, counts: Sequence[AnyRequest]) -> Fraction:
         """The weight of sums beside the counts of their keys; 1 where there are no counts."""
         if not counts or not isinstance(request, SumRequest):
             return Fraction(1)
         beside = find_view(counts, request.keys).predicted_error
-        power = 2 / 3 if self.guarantee.rho else 1 / 2
-        return weight_beside(request.predicted_error, beside, power=power)
+        return weight_beside(request.predicted_error, beside, power=self._power)
 
 
 @final

@@ -120,6 +120,11 @@ class Names(Mechanism):
         """The standard error of the count of a name that is found; the number of rows does not matter."""
         return math.sqrt(laplace_variance(self.scale))
 
+    @property
+    def predicted_missed(self) -> float:
+        """Half of the rows that a name needs with a usual number of ends: the error if it is not found."""
+        return self.found_from(_USUAL_ENDS) / 2
+
     def predicted_numbers(self, rows: int) -> int:
         """How many integers the release holds if every segment holds just enough rows."""
         return (rows // (self.threshold + 1) + 2) * (self.text.words + 2)
