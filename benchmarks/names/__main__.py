@@ -1,4 +1,4 @@
-"""Which names of a column are found, by their number of rows: ours, pure, and OpenDP's at delta 1e-6.
+"""Which names of a column are found, by their number of rows: ours, pure and at delta 1e-6, and OpenDP's.
 
     python -m benchmarks.names
 
@@ -23,7 +23,7 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from benchmarks import machine
-from partita import NameCounts, Names, Text
+from partita import NameCounts, Names, StableNames, Text
 
 BANDS: Final = (20, 50, 100, 150, 200, 500, 10**9)
 """Rows of names, from each up to the next."""
@@ -55,6 +55,17 @@ def ours(text: Text, epsilon: str) -> Find:
 
     def find(rows: Sequence[str]) -> set[str]:
         found = Names(text=text, epsilon=epsilon).release(NameCounts.from_texts(rows, text))
+        return set(found.domain.labels)
+
+    return find
+
+
+def stable(text: Text, epsilon: str) -> Find:
+    """The names that `StableNames` lists at the same delta."""
+
+    def find(rows: Sequence[str]) -> set[str]:
+        made = StableNames(text=text, epsilon=epsilon, delta=str(DELTA))
+        found = made.release(NameCounts.from_texts(rows, text))
         return set(found.domain.labels)
 
     return find
@@ -102,6 +113,7 @@ def main(arguments: Sequence[str]) -> int:
     for name, (rows, letters) in tables.items():
         for epsilon in options.epsilon:
             ways = {"partita, pure": ours(Text(24), epsilon), "opendp, delta 1e-6": opendp(epsilon)}
+            ways["partita, delta 1e-6"] = stable(Text(24), epsilon)
             if letters is not None:
                 ways["partita, pure, 26 letters"] = ours(Text(24, letters), epsilon)
             for way, find in ways.items():

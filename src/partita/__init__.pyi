@@ -60,6 +60,7 @@ from partita.public.axis.quantiles import QuantileRelease as QuantileRelease
 from partita.public.axis.quantiles import QuantileView as QuantileView
 from partita.public.axis.quantiles import SelectedQuantile as SelectedQuantile
 from partita.public.axis.spending_tree import SpendingTreeRelease as SpendingTreeRelease
+from partita.public.axis.stable_names import StableNamesRelease as StableNamesRelease
 from partita.public.axis.tents import PartitionTentsRelease as PartitionTentsRelease
 from partita.public.axis.tents import TentRelease as TentRelease
 from partita.public.axis.tree import Cut as Cut
@@ -202,6 +203,7 @@ from partita.trusted.mechanisms.partition import Tents as Tents
 from partita.trusted.mechanisms.quantiles import QuantileSelection as QuantileSelection
 from partita.trusted.mechanisms.spending_tree import Intervals as Intervals
 from partita.trusted.mechanisms.spending_tree import SpendingTree as SpendingTree
+from partita.trusted.mechanisms.stable_names import StableNames as StableNames
 from partita.trusted.mechanisms.sums import LevelTrees as LevelTrees
 from partita.trusted.mechanisms.sums import LogTree as LogTree
 from partita.trusted.mechanisms.totals import KnotTotal as KnotTotal

@@ -56,6 +56,7 @@ PAGES = {
     local.SQOracle: "local_oracles",
     partita.ComposedTruncation: "composition",
     partita.TableGraph: "graph",
+    partita.StableNames: "names",
     partita.GaussianGrid: "gaussian_counts",
 }
 """The pages of tools that are not named like their class."""

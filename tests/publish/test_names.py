@@ -144,7 +144,8 @@ def test_names_are_labels_of_other_views() -> None:
 )
 def test_shares_follow_predicted_errors(more: dict[str, Any], parts: list[str]) -> None:
     """Of public facts alone, before any row is read: they add up to one, and the names say why."""
-    request = Request.checked({"city": CITY, "age": pt.Integer(0, 120)}, **more)
+    schema: dict[str, pt.Domain] = {"city": CITY, "age": pt.Integer(0, 120)}
+    request = Request.checked(schema, **more)
 
     assert [str(view.share) for view in request.published] == parts
     assert sum(view.share for view in request.published) == 1
@@ -156,7 +157,7 @@ def test_shares_follow_predicted_errors(more: dict[str, Any], parts: list[str]) 
 
 def test_the_usual_shares_are_near_the_least_sum_of_errors() -> None:
     """Of half of the rows that a name needs and the error of the view beside: others are no better by 2%."""
-    schema = {"city": CITY, "age": pt.Integer(0, 120)}
+    schema: dict[str, pt.Domain] = {"city": CITY, "age": pt.Integer(0, 120)}
 
     def cost(share: Fraction) -> float:
         shares = {"city": share, "city x age": 1 - share}
@@ -195,6 +196,77 @@ def test_a_key_returns_what_is_stored(tmp_path: Path) -> None:
     first, second = (pt.publish(table, schema, epsilon=4, **paid) for _ in range(2))
 
     assert first.is_same(second)
+
+
+STABLE: dict[str, Any] = {"mechanism": "stability", "delta": "1e-6"}
+
+
+def test_a_threshold_of_stability_finds_names_of_few_rows(tmp_path: Path, capsys: Any) -> None:
+    """The same questions, a file, and the command line; a name of one row is not listed."""
+    rows = [*["Rome"] * 300, *["Ulm"] * 40, "Nowhere", *[f"h {n}" for n in range(90)], *[None] * 50]
+    release = release_of(rows, **STABLE)
+    release.save(tmp_path / "r.parquet")
+    loaded = pt.load(tmp_path / "r.parquet")
+    names = loaded.names("city")
+
+    assert loaded.is_same(release)
+    assert names.names == ["Rome", "Ulm"]
+    assert names.found_from() < 20
+    assert release.guarantee is None  # the noise is that of a tape
+    low, high = loaded.count(city="Nowhere").interval()
+    assert low == 0 < high < 20
+    assert loaded.count(city=pt.OTHER).interval()[0] < 91 < loaded.count(city=pt.OTHER).interval()[1]
+    low, high = names.other("h").worst()
+    assert low <= 90 <= high
+    main(["query", str(tmp_path / "r.parquet"), "count by city"])
+    assert "Ulm" in capsys.readouterr().out
+    assert "all together" in loaded.report()
+
+
+def test_the_ledger_pays_epsilon_and_delta(tmp_path: Path) -> None:
+    """All of both, once, however many columns of text share delta; other views spend none of it."""
+    ledger = pt.Ledger(tmp_path / "b.db")
+    ledger.open("p", epsilon=5, delta="1e-5")
+    table = {"city": towns(), "street": towns(), "age": [1] * 6000}
+    schema: dict[str, pt.Domain] = {"city": CITY, "street": CITY, "age": pt.Integer(0, 9)}
+    paid: dict[str, Any] = {"ledger": tmp_path / "b.db", "dataset": "p"}
+
+    release = pt.publish(
+        table, schema, views=[("city", "age"), ("street", "age")], epsilon=2, **STABLE, **paid
+    )
+
+    assert release.guarantee == pt.Guarantee(epsilon=2, delta="1e-6")
+    assert [view.guarantee.delta for view in release.views if view.guarantee] == [
+        Fraction(1, 2 * 10**6),
+        Fraction(1, 2 * 10**6),
+        0,
+        0,
+    ]
+    assert [entry.guarantee for entry in ledger.entries("p")] == [release.guarantee]
+    assert {"town 0", "town 1"} <= set(release.names("city").names)
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({"delta": None}, "delta"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"epsilon": None, "rho": 1}, "rho"),
+        ({"queries": "marginal(age)"}, "queries"),
+        ({"by": "age"}, "mechanism"),
+        ({"options": {"rest": 1}}, "options.rest"),
+    ],
+    ids=str,
+)
+def test_a_threshold_of_stability_needs_delta(changes: dict[str, Any], parameter: str) -> None:
+    """And no rho, no queries, and a column of text; refused before anything is read."""
+    schema: dict[str, pt.Domain] = {"city": CITY, "age": pt.Integer(0, 9)}
+
+    with pytest.raises(pt.InvalidParameter) as refused:
+        pt.publish(object(), schema, **{"epsilon": 1, **STABLE, **changes})
+
+    assert refused.value.parameter == parameter
 
 
 @pytest.mark.parametrize(

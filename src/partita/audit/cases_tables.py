@@ -11,7 +11,17 @@ from typing import Any, Final, TypeAlias, final
 
 import partita as pt
 from partita.audit.base import Case, Counts, Depth, Pair, Way, histogram, points, step, texts
-from partita.audit.laws import EVERYBODY, HALF, MOVING, Protected, World, coupled_cases, law_cases, law_loss
+from partita.audit.laws import (
+    EVERYBODY,
+    HALF,
+    MOVING,
+    Protected,
+    TellingNoise,
+    World,
+    coupled_cases,
+    law_cases,
+    law_loss,
+)
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.category import Category
@@ -34,6 +44,8 @@ _ROWS: Final = {"Intervals": (0, 1, 3), "SpendingTree": (0, 2, 4), "PartitionTen
 _MANY: Final = (700, 0, 250, 90)
 """A crowd for which the default grows a tree."""
 
+_TEXT: Final = pt.Text(1, "ab")
+
 _QUERIES: Final = ([1, "1/2", 0], [0, -1, "2/3"], [1, 1, 1])
 
 
@@ -44,6 +56,7 @@ def axis_cases(depth: Depth, more: int = 0) -> Iterator[Case]:
     for world, window in _law_worlds():
         yield from law_cases(world, depth, window=window)
     yield from _partition_cases(depth, more)
+    yield from _stable_cases(depth)
 
 
 def _worlds() -> Iterator[World]:
@@ -63,6 +76,8 @@ def _worlds() -> Iterator[World]:
     for text, rows in ((pt.Text(1, "ab"), (1, 2, 4)), (pt.Text(2, "ab"), (0, 1, 2))):
         make, found = _maker("Names", text=text), partial(texts, text)
         yield World("Names", f"{text.size} texts", make, found, cells=text.size, rows=rows)
+    stable, found = _maker("StableNames", text=_TEXT), partial(texts, _TEXT)
+    yield World("StableNames", "3 texts that others have", stable, found, 3, (0, 1, 2), crowd=(1, 1, 1))
     linear = _maker("LinearQueries", queries=_QUERIES)
     yield World("LinearQueries", "3 queries over 3 cells", linear, histogram, cells=3, rows=(1, 2, 5))
 
@@ -97,6 +112,25 @@ def _law_worlds() -> Iterator[tuple[World, range]]:
     two = _world("HierarchyCounts", 2, (0, 1, 2), protected=few, nodes=((0, 1),), shares=(1, 1))
     yield two, range(4)
     yield _world("HistogramCounts", 3, (0, 0, 2), protected=few), range(4)
+
+
+def _stable_cases(depth: Depth) -> Iterator[Case]:
+    """Names that one side alone may have, by law: what is lost but for delta, with exp(-unit) as one half."""
+    for protected in EVERYBODY[: step(depth, 2, 3, 3)]:
+        rows = 2 * protected.get("contributions", 1) * (1 + ("neighbors" in protected))
+        mechanism = pt.StableNames(text=_TEXT, epsilon=rows, delta="1/4", rest=HALF, **protected)
+        world = World("StableNames", "3 texts", _maker("StableNames"), partial(texts, _TEXT), 3, (0, 1, 1))
+        noise = TellingNoise(HALF, window=range(mechanism.threshold + 2))
+        delta = delta_at(mechanism, HALF)
+        loss = law_loss(world.run(mechanism), noise, delta=delta)
+        yield world.case(mechanism, "law", depth, 0, protected, loss)
+
+
+def delta_at(mechanism: pt.StableNames, base: Fraction) -> Fraction:
+    """The delta of a threshold where exp(-1/scale) is this number: the theorem, in rational numbers."""
+    most, parts = mechanism.contributions, mechanism.rows_changed // mechanism.contributions
+    alone, each = (base ** (mechanism.threshold + 1 - rows) / (1 + base) for rows in (most, 1))
+    return parts * max(alone, most * each)
 
 
 def _partition_cases(depth: Depth, more: int) -> Iterator[Case]:

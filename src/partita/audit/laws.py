@@ -32,6 +32,7 @@ from partita.testing.laws import (
     coupled,
     coupled_rho,
     law,
+    loss_beyond,
     privacy_loss,
     spell_out,
 )
@@ -390,11 +391,14 @@ def common_unit(scales: Iterable[Fraction]) -> Fraction:
     return Fraction(gcd(*(int(rate * below) for rate in rates)), below)
 
 
-def law_loss(run: Run, noise: RationalNoise) -> Callable[[Any, Any], Loss]:
-    """The loss of a pair by the laws of both, each enumerated once."""
+def law_loss(run: Run, noise: RationalNoise, *, delta: Fraction = Fraction(0)) -> Callable[[Any, Any], Loss]:
+    """The loss of a pair by the laws of both, each enumerated once; but for delta."""
 
     @cache
     def law_of(data: Any) -> OutputLaw:
         return law(lambda noise: run(data, noise), noise)
 
-    return lambda one, other: privacy_loss(law_of(one), law_of(other), base=noise.base, unit=noise.unit)
+    facts = {"base": noise.base, "unit": noise.unit}
+    if delta:
+        return lambda one, other: loss_beyond(law_of(one), law_of(other), delta, **facts)
+    return lambda one, other: privacy_loss(law_of(one), law_of(other), **facts)

@@ -427,8 +427,9 @@ def _points(axes: Sequence[Axis], places: list[int], counts: list[int], contribu
 _TEXT: Final = pt.Text(1, "abcdefghij")
 
 
-def _names(places: list[int], counts: list[int], contributions: int) -> pt.NameCounts:
-    held = Counter[int]()
+def _names(places: list[int], counts: list[int], contributions: int, *, others: int = 0) -> pt.NameCounts:
+    """Rows with one text for each place; `others` have so many rows with each."""
+    held = Counter[int](dict.fromkeys(range(_AXIS.width), others))
     for place, count in zip(places, counts, strict=True):
         held[place] += count
     return texts(_TEXT, tuple(held[place] for place in range(_AXIS.width)), contributions)
@@ -456,7 +457,8 @@ def release_subject(name: str) -> ReleaseSubject:
         keys: dict[str, Any] = {"keys": []} if "keys" in taken else {}
         return ReleaseSubject(name, partial(kind, value=_VALUES, **keys), partial(_points, (_AXIS,)))
     if "text" in taken:
-        return ReleaseSubject(name, partial(kind, text=_TEXT), _names)
+        others = int("delta" in taken)  # a name of one row alone is what delta is for: its law is enumerated
+        return ReleaseSubject(name, partial(kind, text=_TEXT), partial(_names, others=others))
     if "axes" in taken:
         return ReleaseSubject(name, partial(kind, axes=_PLANE), partial(_points, _PLANE))
     return ReleaseSubject(name, partial(kind, size=_AXIS.width), _histogram)

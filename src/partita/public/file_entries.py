@@ -25,7 +25,7 @@ from partita.errors import InvalidRelease, check_release
 from partita.guarantee import Guarantee, Neighbors, Unit
 from partita.public.axis.base import AxisRelease, Json, Parts, Specials
 from partita.public.axis.flat import HistogramRelease
-from partita.public.axis.names import NamesRelease
+from partita.public.axis.names import ListedNames
 from partita.public.axis.quantiles import QuantileRelease, QuantileView, quantiles_name
 from partita.public.base import Provenance
 from partita.public.bounds import Gaussian
@@ -605,7 +605,7 @@ def _mechanism(view: Entry) -> dict[str, str]:
 
 def _column_view(view: Entry, parts: Parts, before: Sequence[AnyView]) -> View:
     axis = AxisRelease.of_kind(text(view["kind"])).from_parts(parts, guarantee_from(view["guarantee"]))
-    if isinstance(axis, NamesRelease):
+    if isinstance(axis, ListedNames):
         _require(axis.text == domain_from_spec(entries(view["domain"])), "must name the column that it has")
         domain: Domain = axis.domain
         specials = axis.complete(specials_from(view["specials"], domain.specials))

@@ -26,7 +26,7 @@ from partita.lazy import cached_property
 from partita.numbers import check_probability, integer
 from partita.public.axis.base import is_single
 from partita.public.axis.curve import Curve, apportion
-from partita.public.axis.names import NamesRelease, NameTable
+from partita.public.axis.names import ListedNames, NameTable
 from partita.public.axis.quantiles import QuantileView, SelectedQuantile
 from partita.public.base import DECLARED, Provenance, checkpoint
 from partita.public.boxes.regions import HalfSpace, Polygon, PublicRegion
@@ -238,7 +238,7 @@ class Release:
         `.found_from()` the number of rows from which every name is listed, but for 5%.
         """
         for view in self.views:
-            if isinstance(view, View) and view.column == column and isinstance(view.axis, NamesRelease):
+            if isinstance(view, View) and view.column == column and isinstance(view.axis, ListedNames):
                 return NameTable.of(column, view.axis)
         rule, fix = "must be a column of text whose names were found", "declare it as pt.Text(max_bytes=24)"
         raise InvalidParameter("column", rule, given=column, fix=fix)

@@ -26,7 +26,7 @@ from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee, short
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
 from partita.public.axis.base import Specials
-from partita.public.axis.names import NamesRelease
+from partita.public.axis.names import ListedNames
 from partita.public.axis.quantiles import QuantileView
 from partita.public.base import (
     DECLARED,
@@ -645,7 +645,7 @@ def _specials(view: Published) -> Iterator[str]:
         yield "Special cells were not counted: every question is about rows that have a value."
     elif isinstance(view, View):
         beside = ", ".join(f"{name} {figure(view.specials.value(name))}" for name in view.special_cells)
-        if isinstance(view.axis, NamesRelease):
+        if isinstance(view.axis, ListedNames):
             yield _describe_names(view.axis, view.specials)
             return
         yield f"Beside it, to a standard error of {figure(view.specials.deviation)} each: {beside}."
@@ -655,15 +655,15 @@ def _specials(view: Published) -> Iterator[str]:
             yield _special_cells(column, {name: view.count({column: Special.named(name)}) for name in cells})
 
 
-def _describe_names(found: NamesRelease, specials: Specials) -> str:
+def _describe_names(found: ListedNames, specials: Specials) -> str:
     """Which names are listed, and what is known of others."""
     other, null = (specials.answer(name) for name in ("other", "null"))
     return (
         f"{found.number:,} names were found, each with a count to a standard error of "
         f"{figure(math.sqrt(laplace_variance(found.scale)))}. With a probability of 95% every name with at "
         f"least {found.found_from():,} rows is among them. All other text is counted in other, "
-        f"{with_interval(other.value, other.interval())}, by the segments of text between "
-        f"{len(found.ends):,} ends; null {with_interval(null.value, null.interval())}."
+        f"{with_interval(other.value, other.interval())}, {found.counted_by}; "
+        f"null {with_interval(null.value, null.interval())}."
     )
 
 

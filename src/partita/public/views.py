@@ -27,7 +27,7 @@ from partita.guarantee import Guarantee
 from partita.lazy import cached_property
 from partita.public.axis.base import AxisRelease, CellRanges, CellSet, Specials, Term, find_cells, find_ranges
 from partita.public.axis.curve import Curve
-from partita.public.axis.names import NamesRelease
+from partita.public.axis.names import ListedNames
 from partita.public.base import checkpoint, chunk_size, view_card
 from partita.public.boxes.base import BoxRelease, BoxTerm
 from partita.public.boxes.plan import Corners
@@ -125,7 +125,7 @@ class View:
 
     def count(self, where: Where) -> Answer:
         """How many rows are in the cells asked for; of a name that was not found what is known of it."""
-        if isinstance(self.axis, NamesRelease) and isinstance(self.domain, FoundNames) and where:
+        if isinstance(self.axis, ListedNames) and isinstance(self.domain, FoundNames) and where:
             cell = self.domain.find_unlisted(_only_value(where[self.column]))
             if cell is not None:
                 return self.axis.unlisted_count(cell)

@@ -23,7 +23,7 @@ from partita.ledger.ledger import LedgerPlace, ledger_at
 from partita.numbers import rational
 from partita.public.axis.base import AxisRelease, Specials
 from partita.public.axis.flat import CellsRelease, GaussianRelease, HistogramRelease
-from partita.public.axis.names import NamesRelease
+from partita.public.axis.names import ListedNames
 from partita.public.axis.quantiles import QuantileRelease, QuantileView
 from partita.public.base import (
     DECLARED,
@@ -240,7 +240,7 @@ def _view(
     if isinstance(released, AxisRelease | QuantileRelease):
         _check_columns(declared, 1)
         column, domain = columns[0], domains[0]
-        if isinstance(released, NamesRelease):
+        if isinstance(released, ListedNames):
             _check_cells(released.text == domain, repr(released.text), repr(domain))
             domain = released.domain
         _check_cells(not isinstance(domain, Text), "ordered cells", "names")
@@ -251,7 +251,7 @@ def _view(
             specials = Specials(counts={}, scale=Fraction(1))
         else:
             _check_specials(released.guarantee)
-            specials = released.complete(specials) if isinstance(released, NamesRelease) else specials
+            specials = released.complete(specials) if isinstance(released, ListedNames) else specials
         return View(column=column, domain=domain, axis=released, specials=specials, **facts)
     axes = tuple(map(Axis.of, domains))
     if isinstance(released, BoxRelease):

@@ -38,7 +38,7 @@ from partita.guarantee import Neighbors
 from partita.html import kernel
 from partita.ledger.entries import Debit, Part, checked_day, checked_part, checked_text, digest
 from partita.ledger.ledger import Ledger, LedgerPlace, ledger_at
-from partita.public.axis.names import NamesRelease, NameTable
+from partita.public.axis.names import ListedNames, NameTable
 from partita.public.base import Provenance
 from partita.public.contributions import AutoContributions
 from partita.public.file import encode, load, reserve
@@ -379,7 +379,7 @@ def _draw_counts(request: Request, secrets: Iterator[Any]) -> tuple[AnyView, ...
     found = {
         view.column: NameTable.of(view.column, view.axis).top(MOST_FOUND).domain
         for view in drawn.values()
-        if isinstance(view, View) and isinstance(view.axis, NamesRelease)
+        if isinstance(view, View) and isinstance(view.axis, ListedNames)
     }
     return tuple(
         view.release(rows, found) if isinstance(view, FoundRequest) else drawn[place]

@@ -67,6 +67,7 @@ from partita.trusted.mechanisms.catalogue import (
     quantile_mechanisms,
     released_kinds,
     shape_of,
+    takes_delta,
     takes_rho,
     total_mechanisms,
 )
@@ -74,6 +75,7 @@ from partita.trusted.mechanisms.contributions import BoundSelection
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.names import Names
 from partita.trusted.mechanisms.options import Options, naming_options, option_texts
+from partita.trusted.mechanisms.stable_names import StableNames
 
 # Which part of epsilon each view gets: as asked for, or as predicted errors speak for.
 Shares: TypeAlias = Mapping[Any, object] | Sequence[object]
@@ -267,7 +269,7 @@ class Drafts:
 
     def _by_names(self, request: AnyRequest) -> list[tuple[str, ...]]:
         """The views that have the names which this one finds as labels; none if it finds no names."""
-        if not isinstance(request.choice.mechanism, Names):
+        if not isinstance(request.choice.mechanism, Names | StableNames):
             return []
         return [view for view in self.views if len(view) > 1 and request.columns[0] in view]
 
@@ -398,6 +400,7 @@ class Request:
             delta,
             queries=asked is not None,
             pure=not takes_rho(mechanism),
+            own_delta=takes_delta(mechanism),
             neighbors=neighbors,
             unit=unit_by(person),
             contributions=bound_by(contributions, person),
@@ -433,6 +436,10 @@ class Request:
         texts = [column for view in drafts.views for column in view if isinstance(declared[column], Text)]
         rule, fix = "must have a column of text, whose names it finds", "declare one as pt.Text(max_bytes=24)"
         check(texts or named not in name_mechanisms(), "mechanism", rule, given=named, fix=fix)
+        if takes_delta(mechanism):
+            searches = len(set(texts))
+            guarantees = tuple(replace(each, delta=each.delta / searches) for each in guarantees)
+            drafts = replace(drafts, guarantee=guarantees[0])
         with naming_options(given, named):
             made = _make_all(
                 guarantees,
@@ -622,6 +629,7 @@ def _guarantees(
     *,
     queries: bool,
     pure: bool,
+    own_delta: bool,
     neighbors: Neighbors,
     unit: Unit,
     contributions: int,
@@ -630,11 +638,21 @@ def _guarantees(
 
     With rho, delta is where its epsilon is stated. Of epsilon and delta without queries the largest rho that
     follows may be spent, or epsilon alone where the mechanism can, or the rho that the exact curve allows if
-    all noise is Gaussian. Queries compose their delta by themselves.
+    all noise is Gaussian. Queries compose their delta by themselves, and so does a threshold of stability,
+    `own_delta`.
     """
     protected: dict[str, Any] = {"neighbors": neighbors, "unit": unit, "contributions": contributions}
     rule, fix = "must come without rho, or rho without it", 'pass for example epsilon=1, or rho="1/8"'
     check(epsilon is None or rho is None, "epsilon", rule, given=epsilon, fix=fix)
+    if own_delta:
+        fix = 'pass for example epsilon=1, delta="1e-6", or leave mechanism out'
+        rule = "must be left out where a mechanism spends epsilon and delta"
+        check(rho is None, "rho", rule, given=rho, fix=fix)
+        check(not queries, "queries", rule, given="queries", fix="publish them by themselves")
+        rule = "must lie between 0 and 1 for a threshold of stability"
+        given = rational(0 if delta is None else delta, "delta")
+        check(0 < given < 1, "delta", rule, given=delta, fix=fix)
+        return (Guarantee(epsilon=epsilon, delta=given, **protected),)
     if rho is not None:
         stated = DEFAULT_DELTA if delta is None else check_probability(delta, "delta")
         return (Guarantee.concentrated(rho=rho, delta=stated, **protected),)

@@ -20,7 +20,7 @@ from partita.domain.numeric import Integer, Real
 from partita.domain.text import FoundNames, Text
 from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee
-from partita.public.axis.names import NamesRelease
+from partita.public.axis.names import ListedNames
 from partita.public.axis.quantiles import CONFIDENCE, QuantileView, list_quantiles, quantiles_name
 from partita.public.base import figure
 from partita.public.file_entries import (
@@ -74,6 +74,7 @@ from partita.trusted.mechanisms.catalogue import (
     query_mechanisms,
     shape_of,
     spend,
+    takes_delta,
 )
 from partita.trusted.mechanisms.graph import TableGraph
 from partita.trusted.mechanisms.group_means import GroupMeans
@@ -428,7 +429,7 @@ class ColumnRequest(CountRequest[ColumnCounts]):
         """The axis by its mechanism, and noise on each special cell."""
         axis, specials = self.mechanism.release(counted.histogram, counted.specials)
         domain = self.domain
-        if isinstance(axis, NamesRelease):
+        if isinstance(axis, ListedNames):
             domain, specials = axis.domain, axis.complete(specials)
         return View(
             column=self.column,
@@ -659,7 +660,8 @@ def view_request(
         mechanism = AUTO
     if len(columns) > 1 and any(isinstance(domain, Text) for domain in domains):
         named = mechanism if mechanism in box_mechanisms() else AUTO
-        plan = partial(_plan_found, schema, share, guarantee, together=together, options=options)
+        own = NO_OPTIONS if named == AUTO else options
+        plan = partial(_plan_found, schema, share, guarantee, together=together, options=own)
         chosen = plan(named, _USUAL_NAMES).choice
         for number in (1, MOST_FOUND):  # what could not be made is refused now, before anything is read
             plan(chosen.name, number)
@@ -671,7 +673,7 @@ def view_request(
             guaranteed=guarantee,
             named=named,
             together=together,
-            options=options if named != AUTO else NO_OPTIONS,
+            options=own,
         )
     if len(columns) > 1:
         named = mechanism if mechanism in box_mechanisms() else AUTO
@@ -688,6 +690,8 @@ def view_request(
     suited = name_mechanisms() if isinstance(domains[0], Text) else axis_mechanisms()
     named = mechanism if mechanism in suited else AUTO
     own = NO_OPTIONS if named == AUTO else options
+    if takes_delta(named):
+        facts = {**facts, "delta": guarantee.delta}
     axis = choose(domains[0], mechanism=named, options=own, **facts)
     return ColumnRequest(columns=columns, domains=domains, share=share, choice=axis)
 

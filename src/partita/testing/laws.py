@@ -213,6 +213,49 @@ def privacy_loss(
     return Loss(worst, base, unit)
 
 
+def loss_beyond(
+    one: Mapping[Hashable, Fraction],
+    other: Mapping[Hashable, Fraction],
+    delta: Fraction,
+    *,
+    base: Fraction,
+    unit: Fraction,
+) -> Loss:
+    """The least loss that holds but for delta, in both directions, exactly: (loss, delta)-DP and no less.
+
+    >>> coin = {0: Fraction(3, 4), 1: Fraction(1, 4)}
+    >>> facts = {"base": Fraction(1, 2), "unit": Fraction(1)}
+    >>> loss_beyond(coin, {0: Fraction(1)}, Fraction(1, 4), **facts).ratio
+    Fraction(1, 1)
+    >>> loss_beyond(coin, {0: Fraction(1)}, Fraction(1, 5), **facts).ratio is None
+    True
+    """
+    factors = [_factor_beyond(one, other, delta), _factor_beyond(other, one, delta)]
+    known = [factor for factor in factors if factor is not None]
+    return Loss(max(known) if len(known) == len(factors) else None, base, unit)
+
+
+def _factor_beyond(
+    one: Mapping[Hashable, Fraction], other: Mapping[Hashable, Fraction], delta: Fraction
+) -> Fraction | None:
+    """The least f >= 1 with P[S] <= f Q[S] + delta for all events S; None if there is none.
+
+    The excess over f is that of the outcomes whose ratio is above f: it falls as f grows, in straight pieces.
+    """
+    pairs = [(p, other.get(outcome, Fraction(0))) for outcome, p in one.items()]
+    alone = sum((p for p, q in pairs if not q), Fraction(0))
+    if alone > delta:
+        return None
+    shared = sorted(((p / q, p, q) for p, q in pairs if q), reverse=True)
+    mine, theirs, factor = alone, Fraction(0), Fraction(1)
+    for ratio, p, q in shared:
+        if mine - ratio * theirs > delta:
+            break
+        mine, theirs = mine + p, theirs + q
+        factor = (mine - delta) / theirs
+    return max(Fraction(1), factor)
+
+
 # Additive noise by number: every value that the shipped code draws is given, and its scale remembered.
 # With it the code can be run on one noise vector after another: on unit vectors, which shows how outputs
 # depend on noise; on a vector and the same one shifted; on all vectors of a box.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,32 +43,50 @@ _ROUNDING: Final = 1 + 1e-9  # of bounds that are computed in floats: more than 
 _STEPS: Final = 64  # rates at which the exponential moment of a sum is tried
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NamesRelease(AxisRelease):
-    """The ends of a partition of all texts, noisy counts of their cells, and of the rest of each segment.
+class ListedNames(AxisRelease, ABC):
+    """Noisy counts of some texts, `ends`, of which those that reach a limit are listed, and of all others.
 
-    `ends` has the texts at the ends as words, ascending: the empty text, which always is one, and the last
-    text of the universe among them. `noisy[j]` is the noisy count of the single cell at end j and `rests[j]`
-    that of the cells between the end before and this one; all have noise of one `scale`. Ends whose noisy
-    count reaches `limit` are listed: they are the cells of this axis, in their order. `rate` is the epsilon
-    for each row of the partition, and `threshold` its threshold. `guarantee` is None if the release was made
-    with injected noise: it protects nobody.
+    `ends` has texts as words, ascending, the empty text first. `noisy[j]` is the noisy count of the single
+    cell at end j; all have noise of one `scale`. Ends whose noisy count reaches `limit` are listed: they are
+    the cells of this axis, in their order. `rests` are noisy counts of all other cells, with noise of scale
+    `rest_scale`.
+    `guarantee` is None if the release was made with injected noise: it protects nobody.
     """
-
-    kind: ClassVar[str] = "names"
-    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"names": ("DNRR15",)}
-    max_series: ClassVar[int] = MOST_WORDS + 2
 
     text: Text
     ends: UInts
     noisy: NDArray[Any]
     rests: NDArray[Any]
     scale: Fraction
-    rate: Fraction
-    threshold: int
     limit: int
     guarantee: Guarantee | None = None
+
+    @property
+    @abstractmethod
+    def rest_scale(self) -> Fraction:
+        """The scale of the noise on the counts of all other cells."""
+
+    @abstractmethod
+    def reach_of_some(self, number: int, beta: float) -> float:
+        """With probability 1 - beta no sum of so many counts of ends, however chosen, is off by more."""
+
+    @abstractmethod
+    def unlisted_count(self, cell: int) -> Answer:
+        """What is known of the rows with a text that is not listed: a count, if it is an end, or a bound."""
+
+    @abstractmethod
+    def found_from(self, beta: object = 0.05) -> int:
+        """With probability 1 - beta every name with at least so many rows is listed."""
+
+    @abstractmethod
+    def other(self, prefix: bytes = b"") -> Answer:
+        """Rows whose text begins with some bytes and is not listed."""
+
+    @property
+    @abstractmethod
+    def counted_by(self) -> str:
+        """How rows are counted whose text is not listed, in words."""
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -144,30 +163,57 @@ class NamesRelease(AxisRelease):
         """With probability 1 - beta no sum of counts of listed names misses the truth by more."""
         return self.reach_of_some(self.size, float(check_probability(beta)))
 
-    def reach_of_some(self, number: int, beta: float) -> float:
-        """With probability 1 - beta no sum of so many counts of ends, however chosen, is off by more."""
-        each = number * laplace_sum_reach(self.scale, 1, beta / 2 / len(self.ends))
-        return min(each, subset_reach(len(self.ends), self.scale, beta / 4))
-
     # What is not listed.
 
     @property
     def rest_of_all(self) -> Answer:
         """Rows whose text is not listed, but for those without a cell: rests and ends that are not listed."""
-        number, beside = len(self.ends), int(self.unlisted.sum())
+        number, beside = len(self.rests), int(self.unlisted.sum())
         value = float(int(self.rests.sum()) + int(self.noisy[self.unlisted].sum()))
 
         def bounds(beta: float) -> tuple[float, float]:
-            reach = laplace_sum_reach(self.scale, number, beta / 2)
+            reach = laplace_sum_reach(self.rest_scale, number, beta / 2)
             reach += self.reach_of_some(beside, beta / 2) if beside else 0.0
             return value - reach, value + reach
 
-        deviation = math.sqrt((number + beside) * laplace_variance(self.scale))
+        variance = number * laplace_variance(self.rest_scale) + beside * laplace_variance(self.scale)
+        deviation = math.sqrt(variance)
         return Answer(value, lambda: deviation, bounds, -math.inf)
 
     def complete(self, specials: Specials) -> Specials:
         """The special cells as they were counted, where other also has the rows that are not listed."""
         return Specials(counts=specials.counts, scale=specials.scale, rest={"other": self.rest_of_all})
+
+    @property
+    def note(self) -> str:
+        return f"Names with at least {self.found_from(0.05):,} rows are listed, but for 5%."
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NamesRelease(ListedNames):
+    """The ends of a partition of all texts, noisy counts of their cells, and of the rest of each segment.
+
+    The last text of the universe is among the ends. `rests[j]` counts the cells between the end before and
+    end j. `rate` is the epsilon for each row of the partition, and `threshold` its threshold.
+    """
+
+    kind: ClassVar[str] = "names"
+    papers: ClassVar[Mapping[str, tuple[str, ...]]] = {"names": ("DNRR15",)}
+    max_series: ClassVar[int] = MOST_WORDS + 2
+
+    rate: Fraction
+    threshold: int
+
+    @property
+    def rest_scale(self) -> Fraction:
+        """That of the counts of ends."""
+        return self.scale
+
+    def reach_of_some(self, number: int, beta: float) -> float:
+        """With probability 1 - beta no sum of so many counts of ends, however chosen, is off by more."""
+        each = number * laplace_sum_reach(self.scale, 1, beta / 2 / len(self.ends))
+        return min(each, subset_reach(len(self.ends), self.scale, beta / 4))
 
     def find_segment(self, cell: int) -> int:
         """The number of the segment that a cell of the universe is in."""
@@ -198,10 +244,6 @@ class NamesRelease(AxisRelease):
         sealed = self.threshold + seal_reach(len(self.ends), self.rate, beta / 2)
         return float(max(0.0, min(counted, sealed)))
 
-    @property
-    def note(self) -> str:
-        return f"Names with at least {self.found_from(0.05):,} rows are listed, but for 5%."
-
     def found_from(self, beta: object = 0.05) -> int:
         """With probability 1 - beta every name with at least so many rows is listed.
 
@@ -213,6 +255,10 @@ class NamesRelease(AxisRelease):
         sealed = self.threshold + 1 + seal_reach(number, self.rate, half)
         counted = self.limit - 1 + tail_reach(self.scale, half / number)
         return max(sealed, counted)
+
+    @property
+    def counted_by(self) -> str:
+        return f"by the segments of text between {len(self.ends):,} ends"
 
     def other(self, prefix: bytes = b"") -> Answer:
         """Rows whose text begins with some bytes and is not listed.
@@ -253,22 +299,22 @@ class NamesRelease(AxisRelease):
     def parts(self) -> Parts:
         """The column and scales as facts; words of the ends, counts and rests as series."""
         facts: dict[str, Json] = {
-            "text": dict[str, Json](_plain(self.text)),
+            "text": dict[str, Json](plain_text(self.text)),
             "scale": str(self.scale),
             "rate": str(self.rate),
             "threshold": self.threshold,
             "limit": self.limit,
         }
-        words = dict(zip(_word_names(self.text), self.ends.T, strict=True))
+        words = dict(zip(word_names(self.text), self.ends.T, strict=True))
         return Parts(facts, {**words, "counts": self.noisy, "rests": self.rests})
 
     @classmethod
     def from_parts(cls, parts: Parts, guarantee: Guarantee | None) -> Self:
         reader = PartsReader(parts)
-        text = _read_text(parts.facts.get("text"))
-        series = (*_word_names(text), "counts", "rests")
+        text = read_text(parts.facts.get("text"))
+        series = (*word_names(text), "counts", "rests")
         reader.expect(facts=("text", "scale", "rate", "threshold", "limit"), series=series)
-        ends = _read_ends(reader, text)
+        ends = read_ends(reader, text, last=True)
         scale, rate = reader.scale("scale"), noise_rate(reader.rational("rate"), "rate")
         if guarantee is not None:
             spent = (rate + 1 / scale) * rows_changed(guarantee.neighbors, guarantee.contributions)
@@ -287,18 +333,19 @@ class NamesRelease(AxisRelease):
         )
 
 
-def _plain(text: Text) -> dict[str, Json]:
+def plain_text(text: Text) -> dict[str, Json]:
+    """The specification of a column, as a fact."""
     return {
         name: each if isinstance(each, str) else list[Json](each) for name, each in text.to_spec().items()
     }
 
 
-def _word_names(text: Text) -> list[str]:
+def word_names(text: Text) -> list[str]:
     """The series of the words of a name: its bytes, eight at a time, and its length."""
     return [*(f"word{number}" for number in range(text.words - 1)), "length"]
 
 
-def _read_text(spec: Json) -> Text:
+def read_text(spec: Json) -> Text:
     """The column, as its own specification."""
     try:
         text = Text.from_spec(spec if isinstance(spec, dict) else {})
@@ -309,19 +356,19 @@ def _read_text(spec: Json) -> Text:
     return text
 
 
-def _read_ends(reader: PartsReader, text: Text) -> UInts:
-    """Ends in ascending order, from the empty text to the last one, each a text of the column."""
-    words = [reader.row(name, np.uint64) for name in _word_names(text)]
-    fits = len({row.size for row in words}) == 1 and words[0].size >= 2
+def read_ends(reader: PartsReader, text: Text, *, last: bool) -> UInts:
+    """Ends in ascending order from the empty text, perhaps to the `last` one, each a text of the column."""
+    words = [reader.row(name, np.uint64) for name in word_names(text)]
+    fits = len({row.size for row in words}) == 1 and words[0].size >= 1 + last
     if not fits or bool((words[-1] > text.max_bytes).any()):
-        raise damaged("ends", "must be the words of two texts or more")
+        raise damaged("ends", "must be the words of texts")
     ends = np.stack(words, axis=1)
     names = text.names_of(ends)
     if any(name.strip(text.letters) for name in names) or bool((text.words_of(names) != ends).any()):
         raise damaged("ends", "must be texts of the column")
     ascending = all(one < other for one, other in pairwise(names))
-    if not ascending or names[0] or names[-1] != text.name(text.size - 1):
-        raise damaged("ends", "must ascend from the empty text to the last one")
+    if not ascending or names[0] or (last and names[-1] != text.name(text.size - 1)):
+        raise damaged("ends", "must ascend from the empty text, to the last one of a partition")
     return ends
 
 
@@ -375,11 +422,11 @@ class NameTable(Tabular):
     """
 
     column: str
-    found: NamesRelease
+    found: ListedNames
     order: tuple[int, ...]
 
     @staticmethod
-    def of(column: str, found: NamesRelease) -> NameTable:
+    def of(column: str, found: ListedNames) -> NameTable:
         """All names that are listed."""
         counts = found.noisy[found.listed]
         order = sorted(range(found.number), key=lambda place: (-int(counts[place]), place))

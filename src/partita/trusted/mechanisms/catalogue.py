@@ -35,7 +35,7 @@ from partita.errors import InvalidParameter, check
 from partita.guarantee import Guarantee, Neighbors, Unit, short
 from partita.lazy import find_classes
 from partita.public.axis.base import AxisRelease
-from partita.public.axis.names import NamesRelease
+from partita.public.axis.names import ListedNames
 from partita.public.axis.quantiles import QuantileRelease
 from partita.public.boxes.base import BoxRelease
 from partita.public.boxes.plain_view import MOST_POSITIONS
@@ -121,7 +121,7 @@ def axis_mechanisms() -> Mapping[str, type[Any]]:
 @cache
 def name_mechanisms() -> Mapping[str, type[Any]]:
     """Every mechanism that finds the names in a column of text, by the name users know."""
-    return _find_mechanisms({"text"}, NamesRelease)
+    return _find_mechanisms({"text"}, ListedNames)
 
 
 @cache
@@ -184,6 +184,13 @@ def takes_rho(mechanism: object) -> bool:
     return bool(getattr(named, "takes_rho", False)) and not getattr(named, "takes_epsilon", False)
 
 
+def takes_delta(mechanism: object) -> bool:
+    """Whether a mechanism of this name, of names of text, spends epsilon and a delta above 0 by itself."""
+    return isinstance(mechanism, str) and bool(
+        getattr(name_mechanisms().get(mechanism), "takes_delta", False)
+    )
+
+
 def mechanisms_by_name() -> dict[str, type[Any]]:
     """Every mechanism that users can name."""
     return {each.name: each for each in mechanisms().values() if hasattr(each, "name")}
@@ -198,6 +205,8 @@ def spend(kind: type[Any], common: Common, **shape: Any) -> dict[str, Any]:
     """
     given: dict[str, Any] = dict(common)
     rho, delta = given.pop("rho", None), given.pop("delta", None)
+    if getattr(kind, "takes_delta", False):
+        return {**shape, **given, "delta": delta}
     if takes_rho(kind):
         rule = "must spend epsilon alone where no delta is given"
         fix = "pass rho=, or delta= beside epsilon"
