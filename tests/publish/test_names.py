@@ -242,7 +242,7 @@ def test_the_ledger_pays_epsilon_and_delta(tmp_path: Path) -> None:
         0,
         0,
     ]
-    assert [entry.guarantee for entry in ledger.entries("p")] == [release.guarantee]
+    assert [entry.stated for entry in ledger.entries("p")] == [release.guarantee]
     assert {"town 0", "town 1"} <= set(release.names("city").names)
 
 
