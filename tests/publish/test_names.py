@@ -349,3 +349,18 @@ def test_two_names_that_are_shown_alike_are_told_apart() -> None:
 
     assert release.names("city").raw == [b"\\x07"]
     assert release.count(city=pt.OTHER).value > 300
+
+
+@pytest.mark.filterwarnings("ignore::partita.PrivacyWarning")
+def test_more_names_than_labels_are_published_beside_another_column(tmp_path: Path) -> None:
+    """All that were found are listed, the most frequent ones are labels, and the report says so."""
+    rows = [f"n{number}" for number in range(1_010) for _ in range(40)]
+    table = {"city": rows, "sex": ["a"] * len(rows)}
+    schema = {"city": pt.Text(5, "n0123456789"), "sex": pt.Category(["a", "b"])}
+
+    release = pt.publish(table, schema, epsilon=60, path=tmp_path / "r.parquet")
+
+    again = pt.load(tmp_path / "r.parquet")
+    assert len(again.names("city").names) == 1_010
+    assert [len(domain.labels) for domain in release.views[1].domains] == [1_000, 2]
+    assert "city, whose names were found, with the labels" in " ".join(str(again.report()).split())

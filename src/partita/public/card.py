@@ -25,7 +25,7 @@ from partita.public.card_sources import AuditEvidence, BudgetHistory, CardNames
 from partita.public.file_entries import domains_of, guarantee_entries, provenance_entries
 from partita.public.markup import code, float_above, prose, table, to_yaml
 from partita.public.records import name_view, to_plain
-from partita.public.report import HINT, error_words, promise_words, rule_words
+from partita.public.report import HINT, error_words, find_names, promise_words, rule_words
 from partita.public.views import View
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ class Card:
     @cached_property
     def columns(self) -> dict[str, Domain]:
         """Every column that the release is about, with its public domain."""
-        return {name: domain for view in self.release.published for name, domain in domains_of(view).items()}
+        pairs = [pair for view in self.release.published for pair in domains_of(view).items()]
+        return dict(pairs) | find_names(self.release.published)
 
     @property
     def missing(self) -> list[str]:

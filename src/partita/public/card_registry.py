@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from partita.public.base import describe_domain
 from partita.public.card_sheet import budget_facts, limit_facts, unit_facts, variant
 from partita.public.markup import code, float_above, prose
-from partita.public.report import contents, view_words
+from partita.public.report import contents, find_names, view_words
 
 if TYPE_CHECKING:
     from partita.public.card import Card
@@ -188,7 +188,8 @@ def data_flow(card: Card) -> list[str]:
 def _implementation(card: Card) -> dict[str, object]:
     release = card.release
     rules = "\n".join(f"- {line}" for line in card.rules)
-    made = "\n".join(f"- {prose(view_words(view))}" for view in release.published)
+    found = find_names(release.published)
+    made = "\n".join(f"- {prose(view_words(view, found))}" for view in release.published)
     why = dict.fromkeys(prose(view.why) for view in release.published if view.why)
     limits = "\n".join(f"- {fact.question}: {fact.answer}" for fact in limit_facts(card))
     return {

@@ -7,7 +7,7 @@ the check that the views of a release fit together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_CEILING, Context
@@ -21,7 +21,7 @@ from partita.concentrated import follows
 from partita.curves import follows_by_curve
 from partita.domain.base import Special
 from partita.domain.category import Category
-from partita.domain.text import FoundNames
+from partita.domain.text import EMPTY, FoundNames
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
 from partita.guarantee import Guarantee, short
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
@@ -377,10 +377,22 @@ def _follow_by_curve(views: Sequence[Published], guarantee: Guarantee) -> bool:
 
 
 def _agree_on_domains(views: Sequence[Published]) -> bool:
-    """Whether a column that is in several views has one domain."""
+    """Whether a column in several views has one domain; or, of names that were found, some of them."""
     declared: dict[str, object] = {}
+    found = find_names(views)
+    for column, domain in (pair for view in views for pair in domains_of(view).items()):
+        if column in found and isinstance(domain, Category):
+            if not set(domain.labels) <= {*found[column].labels, EMPTY}:
+                return False
+        elif declared.setdefault(column, domain.to_spec()) != domain.to_spec():
+            return False
+    return True
+
+
+def find_names(views: Sequence[Published]) -> dict[str, FoundNames]:
+    """The columns of text, with the names that were found; other views have them, or some, as labels."""
     pairs = (pair for view in views for pair in domains_of(view).items())
-    return all(declared.setdefault(column, domain.to_spec()) == domain.to_spec() for column, domain in pairs)
+    return {column: domain for column, domain in pairs if isinstance(domain, FoundNames)}
 
 
 # --- the report --------------------------------------------------------------------------------
@@ -409,7 +421,7 @@ def report(
         _origin(published, provenance),
         f"Guarantee: {promise_words(guarantee)}{declared_words(published)}",
         _cost(guarantee, provenance),
-        *map(view_words, published),
+        *(view_words(view, find_names(published)) for view in published),
         *error_words(published, beta, error),
         *rule_words(published, guarantee, provenance),
     ]
@@ -595,11 +607,14 @@ def _cost(guarantee: Guarantee | None, provenance: Provenance) -> str:
     return f"Cost: {cost}, {where}. Questions to the release cost nothing."
 
 
-def view_words(view: Published) -> str:
-    """What a view is about, how it was released and why, and what was chosen on the way."""
+def view_words(view: Published, found: Container[str] = ()) -> str:
+    """What a view is about, how it was released and why, and what was chosen on the way.
+
+    `found` are columns whose labels nobody declared.
+    """
     share = f", with {view.guarantee.price}" if view.guarantee else ""
     sentences = [
-        _declare(view),
+        _declare(view, found),
         f"Released by the mechanism {view.mechanism!r}{share}.",
         view.why,
         form_of(view).released(view).story,
@@ -608,7 +623,7 @@ def view_words(view: Published) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _declare(view: Published) -> str:
+def _declare(view: Published, found: Container[str]) -> str:
     """What a view is about: its columns and their domains, or its queries."""
     if isinstance(view, SumView):
         by = f", by {' and '.join(view.keys)}" if view.keys else ", of all rows"
@@ -632,11 +647,15 @@ def _declare(view: Published) -> str:
     columns = [
         f"{column}, declared as {domain.text!r}"
         if isinstance(domain, FoundNames)
-        else f"{column}, declared as {describe_domain(domain, _LONGEST_TEXT)}: "
+        else f"{column}, {_label_words(column, found)} {describe_domain(domain, _LONGEST_TEXT)}: "
         f"{domain.size:,} cell{'s' if domain.size > 1 else ''}"
         for column, domain in zip(view.columns, view.domains, strict=True)
     ]
     return f"{'Column' if len(columns) == 1 else 'Columns together:'} {'; '.join(columns)}."
+
+
+def _label_words(column: str, found: Container[str]) -> str:
+    return "whose names were found, with the labels" if column in found else "declared as"
 
 
 def _specials(view: Published) -> Iterator[str]:
