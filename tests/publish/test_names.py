@@ -356,11 +356,11 @@ def test_more_names_than_labels_are_published_beside_another_column(tmp_path: Pa
     """All that were found are listed, the most frequent ones are labels, and the report says so."""
     rows = [f"n{number}" for number in range(1_010) for _ in range(40)]
     table = {"city": rows, "sex": ["a"] * len(rows)}
-    schema = {"city": pt.Text(5, "n0123456789"), "sex": pt.Category(["a", "b"])}
+    schema: dict[str, Any] = {"city": pt.Text(5, "n0123456789"), "sex": pt.Category(["a", "b"])}
 
     release = pt.publish(table, schema, epsilon=60, path=tmp_path / "r.parquet")
 
     again = pt.load(tmp_path / "r.parquet")
     assert len(again.names("city").names) == 1_010
-    assert [len(domain.labels) for domain in release.views[1].domains] == [1_000, 2]
+    assert [domain.size for domain in release.views[1].domains] == [1_000, 2]
     assert "city, whose names were found, with the labels" in " ".join(str(again.report()).split())
