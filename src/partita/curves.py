@@ -190,10 +190,19 @@ def gaussian_rho_within(
     return max(largest(allowed), rho_within(epsilon, delta))
 
 
-def follows_by_curve(rho: Fraction, epsilon: Fraction, delta: Fraction, least_variance: Fraction) -> bool:
-    """Whether discrete Gaussian noise of such variances that is rho-zCDP is (epsilon, delta)-DP."""
-    inside = epsilon <= LARGEST_CURVE_EPSILON and LEAST_CURVE_DELTA <= delta < 1
-    return inside and gaussian_delta(rho, epsilon, least_variance=least_variance) <= delta
+def follows_by_curve(
+    rho: Fraction, epsilon: Fraction, delta: Fraction, least_variance: Fraction, *, single: bool = False
+) -> bool:
+    """Whether discrete Gaussian noise of such variances that is rho-zCDP is (epsilon, delta)-DP.
+
+    `single` says that neighbours differ in one integer only, by one.
+    """
+    if epsilon > LARGEST_CURVE_EPSILON or not LEAST_CURVE_DELTA <= delta < 1:
+        return False
+    if gaussian_delta(rho, epsilon, least_variance=least_variance) <= delta:
+        return True
+    direct = single and least_variance <= _LARGEST_DIRECT
+    return direct and single_gaussian_delta(least_variance, epsilon) <= delta
 
 
 def gaussian_variance_within(epsilon: object, delta: object, squares: object = 1) -> Fraction:

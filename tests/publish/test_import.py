@@ -261,3 +261,12 @@ def test_imported_counts_are_measurements_again() -> None:
     assert only.noisy.tolist() == [7, 3, -1, 4, 1, 5, 8, 0, 2]
     assert only.matrix is None
     assert only.scale == 2
+
+
+@pytest.mark.parametrize("delta", ["1e-9", 0])
+def test_an_epsilon_that_does_not_follow_from_rho_is_refused(delta: object) -> None:
+    """Neither a smaller epsilon than rho gives at that delta, nor one without delta."""
+    claimed = pt.Guarantee(epsilon="1/100", delta=delta, rho="1/2")
+
+    with pytest.raises(pt.InvalidParameter, match="an epsilon and a delta that follow from its rho"):
+        pt.import_view([4, 0, 7], {"a": pt.Integer(0, 2)}, variance=1, guarantee=claimed, source="x")

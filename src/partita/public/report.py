@@ -23,7 +23,7 @@ from partita.domain.base import Special
 from partita.domain.category import Category
 from partita.domain.text import EMPTY, FoundNames
 from partita.errors import IncompatibleGuarantees, InvalidRelease, check_release
-from partita.guarantee import Guarantee, short
+from partita.guarantee import Guarantee, short, squares_changed
 from partita.html import Html, Row, bars, card, grid, number, with_interval, with_margin
 from partita.public.axis.base import Specials
 from partita.public.axis.names import ListedNames
@@ -318,6 +318,8 @@ def check_views(
     check_release(_agree_on_domains(views), "views", "must declare a column in one way", fix=_FIX)
     rule = "must be what its views promise together"
     check_release(_promise(views, guarantee, chosen), "guarantee", rule, fix=_FIX)
+    rule = "must promise an epsilon and a delta that follow from its rho"
+    check_release(all(map(_states_what_follows, views)), "guarantee", rule, fix=_FIX)
     rule = "must have the noise that is promised"
     check_release(all(view.keeps_its_promise for view in views), "views", rule, fix=_FIX)
 
@@ -361,19 +363,34 @@ def _promise(
     return together.rho <= guarantee.rho and stated and point == guarantee
 
 
-def _follow_by_curve(views: Sequence[Published], guarantee: Guarantee) -> bool:
+def _follow_by_curve(views: Sequence[Published], guarantee: Guarantee, *, single: bool = False) -> bool:
     """Whether all noise is Gaussian, and the exact curve of such noise allows what is promised."""
-    laws: list[object] = []
-    for view in views:
-        if isinstance(view, View):
-            laws.append(getattr(view.axis, "law", None))
-            laws += [view.specials.scale] if view.specials.counts else []
-        else:
-            laws.append(getattr(view.boxes, "law", None) if isinstance(view, BoxView) else None)
+    laws = [law for view in views for law in _laws(view)]
     variances = [law.variance for law in laws if isinstance(law, Gaussian)]
     if len(variances) < len(laws) or not variances:
         return False
-    return follows_by_curve(guarantee.rho, guarantee.epsilon, guarantee.delta, min(variances))
+    point = guarantee.rho, guarantee.epsilon, guarantee.delta
+    return follows_by_curve(*point, min(variances), single=single)
+
+
+def _laws(view: Published) -> list[object]:
+    """The laws of the noise of a view; None for what has several or another."""
+    if isinstance(view, View):
+        beside = [view.specials.scale] if view.specials.counts else []
+        return [getattr(view.axis, "law", None), *beside]
+    return [getattr(view.boxes, "law", None) if isinstance(view, BoxView) else None]
+
+
+def _states_what_follows(view: Published) -> bool:
+    """Whether the epsilon and delta of a view that states rho are true: Gaussian noise is never pure."""
+    promise = view.guarantee
+    if promise is None or not promise.rho:
+        return True
+    if promise.pure:
+        return not any(isinstance(law, Gaussian) for law in _laws(view))
+    single = squares_changed(promise.neighbors, promise.contributions) == 1
+    told = follows(promise.rho, promise.epsilon, promise.delta)
+    return told or _follow_by_curve([view], promise, single=single)
 
 
 def _agree_on_domains(views: Sequence[Published]) -> bool:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 import partita
 from partita.arrays import as_array, integer_array
-from partita.concentrated import rho_of_laplace
+from partita.concentrated import follows, rho_of_laplace
+from partita.curves import follows_by_curve
 from partita.domain.axis import Axis
 from partita.domain.base import Domain
 from partita.domain.text import Text
@@ -172,6 +173,11 @@ def _check_claim(promise: Guarantee, law: NoiseLaw) -> None:
         rho = squares_changed(promise.neighbors, promise.contributions) / (2 * law.variance)
         rule = f"must be in rho, and not below {rho}, which Gaussian noise of variance {law.variance} gives"
         check(promise.rho >= rho, "guarantee", rule, given=f"rho {promise.rho}", fix=fix)
+        point = promise.rho, promise.epsilon, promise.delta
+        single = squares_changed(promise.neighbors, promise.contributions) == 1
+        told = follows(*point) or follows_by_curve(*point, law.variance, single=single)
+        rule = "must state an epsilon and a delta that follow from its rho"
+        check(told, "guarantee", rule, given=promise.price, fix="make it with Guarantee.concentrated")
         return
     least = rows_changed(promise.neighbors, promise.contributions) / law
     rule = f"must not claim less than epsilon {least}, which noise of scale {law} gives to counts of rows"

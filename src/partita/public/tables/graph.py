@@ -128,7 +128,7 @@ class TableGraphRelease(BoxRelease):
             return super().keep(promise)
         cells, sums = self._costs
         spending = RhoSpending(promise.rho, promise.neighbors, promise.contributions)
-        return promise.rho >= spending.square * cells + spending.rows**2 * sums
+        return not promise.pure and promise.rho >= spending.square * cells + spending.rows**2 * sums
 
     @property
     def story(self) -> str:
